@@ -49,9 +49,9 @@ class Asking(Parser):
         self.asked.append(("outline", name))
         return super().outline(path, name, seconds, **more)
 
-    def recognise(self, path, document_format, page, languages):
+    def recognise(self, path, document_format, page, languages, **more):
         self.asked.append(("recognise", page))
-        return super().recognise(path, document_format, page, languages)
+        return super().recognise(path, document_format, page, languages, **more)
 
     def cut(self, path, document_format, wanted, options, known=None, seconds=None, **more):
         self.asked.append(("cut", (wanted.first, wanted.last)))

@@ -192,9 +192,9 @@ def test_new_content_for_a_document_that_is_being_deleted_does_not_bring_it_back
     document = install.indexed(OLD)
     genuine = document_requests.set_source
 
-    def late(db, about, source, *rest):
+    def late(db, about, source, *rest, **more):
         install.client().delete(WISH, document.id)
-        return genuine(db, about, source, *rest)
+        return genuine(db, about, source, *rest, **more)
 
     monkeypatch.setattr(document_requests, "set_source", late)
     with pytest.raises(NotFoundError):

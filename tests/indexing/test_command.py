@@ -403,3 +403,15 @@ def test_files_are_chosen_by_patterns(staff, shelf, index):
     (shelf / "alpha.txt").unlink()
     _, output = index(shelf, "--ignore", "deep/*", "--prune")
     assert (output["removed"], sorted(listed())) == (1, ["beta.md", "deep/er/gamma.pdf"])
+
+
+def test_a_password_file_opens_what_could_not_be_opened_before(index, staff, tmp_path):
+    """Indexed without it, a protected file fails for good; with it, the same file is searchable."""
+    folder_path, secret = tmp_path / "papers", tmp_path / "secret"
+    folder_path.mkdir()
+    (folder_path / "locked.pdf").write_bytes(pdfs.make(["The hidden lighthouse"], password="sesame"))
+    secret.write_text("sesame\n")
+    assert pick(index(folder_path)[1], "new", "failed") == (1, 1)
+    assert pick(index(folder_path)[1], "failed_before", "failed") == (1, 0)
+    code, summary = index(folder_path, "--password-file", secret)
+    assert (code, *pick(summary, "changed", "failed", "chunks")) == (0, 1, 0, 1)

@@ -145,6 +145,7 @@ def add_document(
                 title=handed.title,
                 metadata=handed.metadata,
                 labels=handed.labels,
+                password=handed.password,
             )
             return taken(services, taking)
         return taken(services, services.documents.add_to(mine, collection, [handed.upload()])[0])
@@ -223,6 +224,7 @@ def change_document(
             options=body.options,
             metadata=body.metadata,
             labels=body.labels,
+            password=body.password,
             expect_generation=generation,
         )
         return taken(services, taking)

@@ -335,6 +335,17 @@ class DocumentList(Shape):
         )
 
 
+PasswordField = Annotated[
+    str | None,
+    Field(
+        min_length=1,
+        max_length=200,
+        description="Opens a protected PDF. Kept for indexing it again, and never shown.",
+        json_schema_extra={"format": "password", "writeOnly": True},
+    ),
+]
+
+
 class NewDocument(Shape):
     """A new document from either a text or a URL."""
 
@@ -344,6 +355,7 @@ class NewDocument(Shape):
     options: dict[str, Any] | None = None
     metadata: MetadataField = None
     labels: LabelsField = None
+    password: PasswordField = None
     priority: Priority = 5
     lane: LaneName = "interactive"
     max_cost: MaxCost = None
@@ -361,13 +373,15 @@ class NewContent(Shape):
 class DocumentChange(Shape):
     """What is to change of a document; an option that is null is the collection's again.
 
-    `metadata` and `labels` replace those of the document at once; nothing is indexed again for them.
+    `metadata` and `labels` replace those of the document at once; nothing is indexed again for them. With a
+    `password`, a document that could not be opened is indexed again.
     """
 
     title: Annotated[str, Field(min_length=1, max_length=500)] | None = None
     options: dict[str, Any] | None = None
     metadata: MetadataField = None
     labels: LabelsField = None
+    password: PasswordField = None
     priority: Priority = 5
     lane: LaneName = "interactive"
     max_cost: MaxCost = None

@@ -5,7 +5,7 @@ import json
 import unicodedata
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, BinaryIO, TypeVar
 
 import pydantic
@@ -28,6 +28,7 @@ from holdfast.api.schemas_documents import (
     MetadataField,
     NewContent,
     NewDocument,
+    PasswordField,
     Priority,
     Shape,
     nano_dollars,
@@ -55,6 +56,7 @@ class UploadFields(Shape):
     options: dict[str, Any] | None = None
     metadata: MetadataField = None
     labels: LabelsField = None
+    password: PasswordField = None
     max_cost: MaxCost = None
 
 
@@ -73,14 +75,14 @@ class UploadBody:
     max_cost: int | None = None
     metadata: dict[str, Any] | None = None
     labels: tuple[str, ...] = ()
+    password: str | None = field(default=None, repr=False)
 
     def upload(self) -> Upload:
         """The content for the library; WorkError for a file of a format that is not supported."""
         if self.file is not None:
             check_format(self.file)
-            return Upload(
-                self.file, self.name, self.title, "upload", self.options, self.metadata, self.labels
-            )
+            about = self.options, self.metadata, self.labels, self.password
+            return Upload(self.file, self.name, self.title, "upload", *about)
         content = (self.text or "").encode()
         return Upload(content, "", self.title, "text", self.options, self.metadata, self.labels)
 
@@ -92,6 +94,8 @@ class UploadBody:
             fields.append(self.max_cost)
         if self.metadata or self.labels:
             fields.append({"metadata": self.metadata, "labels": self.labels})
+        if self.password is not None:
+            fields.append(hashlib.sha256(self.password.encode()).hexdigest())
         return json.dumps(fields, sort_keys=True)
 
 
@@ -186,6 +190,7 @@ async def _form(request: Request) -> AsyncIterator[UploadBody]:
             max_cost=nano_dollars(known.max_cost),
             metadata=known.metadata,
             labels=tuple(known.labels or ()),
+            password=known.password,
         )
 
 
@@ -242,6 +247,7 @@ async def _new_document(request: Request) -> AsyncIterator[UploadBody]:
         max_cost=most,
         metadata=known.metadata,
         labels=tuple(known.labels or ()),
+        password=known.password,
     )
 
 

@@ -18,10 +18,12 @@ from holdfast.cli.options import (
     Labels,
     MaxCost,
     MetadataText,
+    PasswordFile,
     Tenant,
     filter_of,
     json_of,
     metadata_of,
+    password_of,
 )
 from holdfast.cli.quotas_app import quota_app
 from holdfast.core.errors import HoldfastError
@@ -135,6 +137,7 @@ def index(
     ] = None,
     metadata: MetadataText = None,
     label: Labels = None,
+    password_file: PasswordFile = None,
     max_cost: MaxCost = None,
     as_json: Json = False,
 ) -> None:
@@ -154,6 +157,7 @@ def index(
             tenant=tenant,
             selection=selection,
             description=(metadata_of(metadata), tuple(label or ())),
+            password=password_of(password_file),
             max_cost=max_cost,
             **options,
         )

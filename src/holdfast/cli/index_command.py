@@ -69,6 +69,7 @@ def index(
     prune: bool,
     selection: folder.Selection,
     description: tuple[Mapping[str, Any] | None, Sequence[str]],
+    password: str | None,
     max_cost: float | None,
     as_json: bool,
 ) -> Exit:
@@ -91,7 +92,13 @@ def index(
             files = folder.files(paths, selection)
             how = {"prune": prune, "retry": last is None}
             intake = services.folders.take_in(
-                wish, collection, files, **how, selection=selection, description=description
+                wish,
+                collection,
+                files,
+                **how,
+                selection=selection,
+                description=description,
+                password=password,
             )
             if wait and intake.run_ids:
                 _wait(services, console, helper, intake.run_ids)

@@ -1,6 +1,8 @@
 """Options that many commands share."""
 
 import json
+import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -22,6 +24,10 @@ MetadataText = Annotated[
 ]
 Labels = Annotated[
     list[str] | None, typer.Option("--label", help="Access label, for the filters of keys. Repeatable.")
+]
+PasswordFile = Annotated[
+    Path | None,
+    typer.Option("--password-file", help="A file with the password of protected PDFs; - is standard input."),
 ]
 FilterText = Annotated[
     str | None,
@@ -51,3 +57,17 @@ def json_of(text: str) -> Any:
     """The JSON of a filter; BadRequestError for one that cannot be used."""
     filters.read(text)
     return json.loads(text)
+
+
+def password_of(file: Path | None) -> str | None:
+    """The first line of a file with a password; None for no file; BadRequestError for an empty one."""
+    if file is None:
+        return None
+    try:
+        text = sys.stdin.readline() if str(file) == "-" else file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadRequestError(f"the password file {file} cannot be read", code="bad_password") from error
+    line = text.split("\n", 1)[0].rstrip("\r")
+    if not line:
+        raise BadRequestError(f"the password file {file} is empty", code="bad_password")
+    return line

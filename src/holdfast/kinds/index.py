@@ -7,11 +7,11 @@ anywhere in the tenant, is in the ledger and costs nothing.
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from holdfast.core import gaps, keys, subjects
 from holdfast.core.errors import BadRequestError, HoldfastError, WorkError
@@ -33,10 +33,11 @@ from holdfast.kinds.log_phrases import many
 from holdfast.ledger.pay import Call
 from holdfast.search import term_counts, tokenizer
 from holdfast.store.base.database import Database, Tx
-from holdfast.store.library import documents, integrity
+from holdfast.store.library import document_passwords, documents, integrity
 from holdfast.store.protocol import slices
 from holdfast.store.search import search_reads as search_store
 
+T = TypeVar("T")
 NAME = subjects.INDEX
 VERSION = 1
 # The name of the search source that is the chunks of documents.
@@ -178,7 +179,10 @@ class Index:
         path = self._shelf.path(work.content)
         recognition.check(chosen.ocr, chosen.ocr_languages)
         cannot = recognition.unavailable(chosen.ocr, chosen.ocr_languages)
-        outline = self._parser.outline(path, str(work.options.get("name", "")), scans=cannot is None)
+        name, scans = str(work.options.get("name", "")), cannot is None
+        outline = self._opened(
+            work, lambda password: self._parser.outline(path, name, scans=scans, password=password)
+        )
         if outline.format in records.IMAGES and cannot is not None:
             raise WorkError(f"this is an image, whose text is read by OCR, and {cannot}", code="ocr_missing")
         cuts = records.slices(outline, pages=chosen.slice_pages, rows=chosen.slice_rows)
@@ -201,10 +205,10 @@ class Index:
         if work.may_copy and work.claim.generation > 1:
             earlier = slices.published(self._db, work.claim.head_id)
         known = KnownSlices(_parts(chosen), frozenset(earlier))
-        cut = self._parser.cut(path, form, units, chosen.cutting(), known)
+        cut = self._cut(work, chosen, form, units, known)
         recognised = self._recognised(work, chosen, path, form, cut)
         if recognised:
-            cut = self._parser.cut(path, form, units, chosen.cutting(), known, recognised=recognised)
+            cut = self._cut(work, chosen, form, units, known, recognised)
         work.check()
         facts: dict[str, Any] = {
             "digest": cut.digest,
@@ -223,8 +227,7 @@ class Index:
             if self._has_vectors(work, copy):
                 work.note(f"{read}, reused {many(copy.chunks, 'chunk')} of version {copy.generation}")
                 return self._taken_over(work, copy, facts)
-            known = KnownSlices(known.parts)
-            cut = self._parser.cut(path, form, units, chosen.cutting(), known, recognised=recognised)
+            cut = self._cut(work, chosen, form, units, KnownSlices(known.parts), recognised)
         pieces = cut.pieces or ()
         work.note(f"{read}, cut {many(len(pieces), 'chunk')} for {chosen.model} of {chosen.provider}")
         return self._embedded(work, chosen, pieces, facts)
@@ -240,7 +243,37 @@ class Index:
             recognition.check(chosen.ocr, chosen.ocr_languages)
             work.note(f"pages without text are left out: {cannot}")
             return []
-        return self._recognition.pages(work, path, form, cut.readings, chosen.ocr_languages)
+        pages = work, path, form, cut.readings, chosen.ocr_languages
+        return self._opened(work, lambda password: self._recognition.pages(*pages, password=password))
+
+    def _cut(
+        self,
+        work: Work,
+        chosen: Choices,
+        form: Format,
+        units: records.UnitRange,
+        known: KnownSlices,
+        recognised: Sequence[records.Page] = (),
+    ) -> Cut:
+        path = self._shelf.path(work.content)
+        request = path, form, units, chosen.cutting(), known
+
+        def cut(password: str | None) -> Cut:
+            return self._parser.cut(*request, recognised=recognised, password=password)
+
+        return self._opened(work, cut)
+
+    def _opened(self, work: Work, parse: Callable[[str | None], T]) -> T:
+        """What `parse` returns for the document; a protected one is opened with the password it was given."""
+        try:
+            return parse(None)
+        except WorkError as error:
+            if error.code != "encrypted":
+                raise
+            password = document_passwords.of_content(self._db, work.claim.tenant, work.content)
+            if password is None:
+                raise
+        return parse(password)
 
     def _has_vectors(self, work: Work, copy: Copy) -> bool:
         return integrity.has_vectors(self._db, work.claim.tenant, work.claim.head_id, copy)
@@ -299,7 +332,10 @@ class Index:
     def _thumbnail(self, work: Work, form: Format) -> str | None:
         """The digest of a picture of the first page; a document without one is indexed all the same."""
         try:
-            picture = self._parser.thumbnail(self._shelf.path(work.content), form)
+            path = self._shelf.path(work.content)
+            picture = self._opened(
+                work, lambda password: self._parser.thumbnail(path, form, password=password)
+            )
             return self._shelf.put(picture).digest
         except HoldfastError as error:
             log.info("no thumbnail of %s: %s", work.subject, error.message)

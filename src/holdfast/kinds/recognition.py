@@ -69,7 +69,14 @@ class Recognition:
         self._parser = parser
 
     def pages(
-        self, work: Work, path: Path, form: Format, readings: Sequence[PageReading], languages: str
+        self,
+        work: Work,
+        path: Path,
+        form: Format,
+        readings: Sequence[PageReading],
+        languages: str,
+        *,
+        password: str | None = None,
     ) -> list[Page]:
         """What OCR says of the pages that could not be read; each has blocks, or the reason for its gap."""
         pictures = {each.page: key(each.picture, languages) for each in readings if each.picture}
@@ -80,7 +87,7 @@ class Recognition:
             if text is None:
                 work.check()
                 try:
-                    page = self._parser.recognise(path, form, number, languages)
+                    page = self._parser.recognise(path, form, number, languages, password=password)
                 except WorkError as error:
                     if error.code not in _OF_ONE_PAGE:
                         raise

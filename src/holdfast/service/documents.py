@@ -8,7 +8,7 @@ sweep removes.
 
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
 from holdfast.core import document_metadata, filters, subjects
@@ -44,6 +44,7 @@ class Upload:
     options: Mapping[str, Any] | None = None
     metadata: Mapping[str, Any] | None = None
     labels: Sequence[str] = ()
+    password: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,10 +176,11 @@ class Documents:
         title: str = "",
         metadata: Mapping[str, Any] | None = None,
         labels: Sequence[str] = (),
+        password: str | None = None,
     ) -> UploadResult:
         """What is at `url` now, as a document."""
         collection = collections.existing(self._db, wish.tenant, collection_id)
-        described = _described(metadata, labels)
+        described = *_described(metadata, labels), names.password(password)
         source = self._first_content(url)
         name = names.title(title or source.name or url)
         draft = DocumentDraft(secrets.token_hex(8), name, source, None, *described)
@@ -192,7 +194,7 @@ class Documents:
                 f"name {name!r:.80} is longer than {names.MOST_NAME} bytes", code="bad_name"
             )
         title = names.title(upload.title or upload.name.rsplit("/", 1)[-1] or "untitled")
-        described = _described(upload.metadata, upload.labels)
+        described = *_described(upload.metadata, upload.labels), names.password(upload.password)
         blob = self._put(upload.content, f"{name!r:.80} is empty" if name else "it is empty")
         source = DocumentSource(blob.digest, blob.size, upload.source, name=name)
         return DocumentDraft(secrets.token_hex(8), title, source, upload.options, *described)
@@ -263,15 +265,23 @@ class Documents:
     ) -> UploadResult:
         """The document has new content and is asked for; its old generation answers until that is indexed."""
         document = self.get(wish.tenant, document_id)
-        return self._set(wish, document, self.keep(upload).source, expect_generation)
+        draft = self.keep(upload)
+        return self._set(wish, document, draft.source, expect_generation, draft.password)
 
     def _set(
-        self, wish: RequestContext, document: Document, source: DocumentSource, expect_generation: int | None
+        self,
+        wish: RequestContext,
+        document: Document,
+        source: DocumentSource,
+        expect_generation: int | None,
+        password: str | None = None,
     ) -> UploadResult:
         collection = collections.existing(self._db, wish.tenant, document.collection)
         request = self.request(wish, collection, expect_generation=expect_generation)
         with quotas.noting(self._db, wish.tenant, wish.actor):
-            answer = document_requests.set_source(self._db, document, source, request, self._quota)
+            answer = document_requests.set_source(
+                self._db, document, source, request, self._quota, password=password
+            )
         return self.settled(wish, document.id, answer)
 
     def change(
@@ -283,12 +293,14 @@ class Documents:
         options: Mapping[str, Any] | None = None,
         metadata: Mapping[str, Any] | None = None,
         labels: Sequence[str] | None = None,
+        password: str | None = None,
         expect_generation: int | None = None,
     ) -> UploadResult:
         """The document has this title and these options over its own, one that is None taken away.
 
         Changed options make a new generation; the old one answers until that is indexed. Metadata and labels
-        replace its own at once, and nothing is indexed again for them.
+        replace its own at once, and nothing is indexed again for them. With a password it is asked for again,
+        unless it is indexed already.
         """
         document = self.get(wish.tenant, document_id)
         collection = collections.existing(self._db, wish.tenant, document.collection)
@@ -300,6 +312,7 @@ class Documents:
             options=options,
             metadata=None if metadata is None else document_metadata.checked(metadata),
             labels=None if labels is None else document_metadata.checked_labels(labels),
+            password=names.password(password),
             actor=wish.actor,
             request=self.request(wish, collection, expect_generation=expect_generation),
             expect_generation=expect_generation,

@@ -34,8 +34,9 @@ AT_ONCE = 50
 # What is wrong with the bytes themselves: the same bytes end the same way, until the reader of them changes.
 FOR_GOOD = frozenset(
     {"archive_bomb", "broken_file", "encrypted", "machine_data", "no_text", "old_office", "too_large"}
-    | {"unknown_format"}
+    | {"unknown_format", "wrong_password"}
 )
+LOCKED = frozenset({"encrypted", "wrong_password"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,17 +170,19 @@ class Folders:
         retry: bool = True,
         selection: Selection = EVERYTHING,
         description: tuple[Mapping[str, Any] | None, Sequence[str]] = (None, ()),
+        password: str | None = None,
     ) -> Intake:
         """Every file has its document, and what is new or changed has been asked for.
 
         With `prune`, uploaded documents of the collection that stand for none of these files are deleted;
         those of a file that was refused, or that the selection does not take, stay. Without `retry`, what
         failed is left as it is until its file changes; with it, only what failed for good is. New documents
-        get the metadata and labels of `description`; those of others stay as they are.
+        get the metadata and labels of `description`; those of others stay as they are. What failed because it
+        is protected is asked for again with a `password`, which new and changed documents get, too.
         """
         collection = collections.existing(self._db, wish.tenant, collection_id)
         intake = Intake()
-        takes = _Take(self._db, self._documents, wish, collection, intake, retry, description)
+        takes = _Take(self._db, self._documents, wish, collection, intake, retry, description, password)
         for some in _batches(files):
             takes.take(some)
         if prune:
@@ -208,6 +211,7 @@ class _Take:
     intake: Intake
     retry: bool
     description: tuple[Mapping[str, Any] | None, Sequence[str]]
+    password: str | None = field(default=None, repr=False)
 
     def take(self, some: Sequence[FolderFile]) -> None:
         """These files have their documents. First those whose bytes are known, for they claim them."""
@@ -251,10 +255,15 @@ class _Take:
         if self.documents.is_current(self.collection, known):
             intake.unchanged += 1
             return
-        if known.status is Status.FAILED and (not self.retry or self._failed_for_good(known)):
+        failed = known.status is Status.FAILED
+        unlocks = failed and self.retry and self.password is not None and self._is_locked(known)
+        if failed and not unlocks and (not self.retry or self._failed_for_good(known)):
             intake.failed_before += 1
             return
-        taking = self.documents.index(self.wish, known.id)
+        if unlocks:
+            taking = self.documents.change(self.wish, known.id, password=self.password)
+        else:
+            taking = self.documents.index(self.wish, known.id)
         intake.note(taking)
         if taking.answer.created:
             intake.changed += 1
@@ -262,6 +271,11 @@ class _Take:
             intake.refused[known.name] = taking.answer.reason
         else:
             intake.running += 1
+
+    def _is_locked(self, known: Document) -> bool:
+        """True when the document could not be opened for want of the right password."""
+        run = reads.run(self.db, known.run_id) if known.run_id is not None else None
+        return run is not None and run.run.error_code in LOCKED
 
     def _failed_for_good(self, known: Document) -> bool:
         """True when the same bytes were read the same way before and could not be: they never can."""
@@ -273,7 +287,8 @@ class _Take:
     def _change(self, known: Document, file: FolderFile) -> None:
         try:
             with file.path.open("rb") as stream:
-                taking = self.documents.put_content(self.wish, known.id, Upload(stream, file.name))
+                upload = Upload(stream, file.name, password=self.password)
+                taking = self.documents.put_content(self.wish, known.id, upload)
         except (HoldfastError, OSError) as error:
             self.intake.refuse(file, str(error))
             return
@@ -305,7 +320,7 @@ class _Take:
         try:
             with file.path.open("rb") as stream:
                 metadata, labels = self.description
-                upload = Upload(stream, file.name, metadata=metadata, labels=labels)
+                upload = Upload(stream, file.name, metadata=metadata, labels=labels, password=self.password)
                 return self.documents.keep(upload)
         except (HoldfastError, OSError) as error:
             return str(error)

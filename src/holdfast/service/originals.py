@@ -17,7 +17,7 @@ from holdfast.documents.parse.pool import Parsers
 from holdfast.documents.parse.records import IMAGES, PAGED, Format, RecognisedPage, UnitRange
 from holdfast.kinds import recognition
 from holdfast.store.base.database import Database
-from holdfast.store.library import page_texts, thumbnails
+from holdfast.store.library import document_passwords, page_texts, thumbnails
 from holdfast.store.library.documents import Document
 from holdfast.store.views import reads
 
@@ -96,14 +96,23 @@ class Originals:
         if not has_pages(document):
             message = "pages are shown of published PDFs and images; read the text of this document instead"
             raise NotFoundError(message, code="no_page")
-        path, form = self._shelf.path(self._digest(document)), Format(document.format or "")
+        digest = self._digest(document)
+        path, form = self._shelf.path(digest), Format(document.format or "")
+        password = document_passwords.of_content(self._db, document.tenant, digest)
         passage = self._chunk(document, chunk).text if chunk is not None else ""
         until = time.monotonic() + self._seconds
         with self._parsers.lent(document.tenant, until) as parser:
             try:
-                recognised = self._recognised(document, parser, path, number) if passage else None
+                recognised = self._recognised(document, parser, path, number, password) if passage else None
                 return parser.page(
-                    path, form, number, width, passage=passage, recognised=recognised, seconds=self._seconds
+                    path,
+                    form,
+                    number,
+                    width,
+                    passage=passage,
+                    recognised=recognised,
+                    seconds=self._seconds,
+                    password=password,
                 )
             except WorkError as error:
                 if error.code == "no_page":
@@ -119,10 +128,11 @@ class Originals:
         raise NotFoundError("the published version has no such chunk", code="no_chunk")
 
     def _recognised(
-        self, document: Document, parser: Parser, path: Path, number: int
+        self, document: Document, parser: Parser, path: Path, number: int, password: str | None
     ) -> RecognisedPage | None:
         """What OCR read on a page, with the boxes of its words; None for a page with a text layer."""
-        page = parser.read(path, Format(document.format or ""), UnitRange(number, number))
+        form, units = Format(document.format or ""), UnitRange(number, number)
+        page = parser.read(path, form, units, password=password)
         picture = page[0].picture if page else None
         run = next(
             (

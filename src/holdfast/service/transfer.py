@@ -21,7 +21,7 @@ from holdfast.service.documents import Documents, UploadResult
 from holdfast.service.jobs import JobView
 from holdfast.service.requests import RequestContext
 from holdfast.store.jobs import jobs
-from holdfast.store.library import document_moves, imports
+from holdfast.store.library import document_moves, document_passwords, imports
 from holdfast.store.library.collections import Collection
 from holdfast.store.library.documents import DocumentDraft, source_of
 from holdfast.store.library.quotas import UNLIMITED, Quota
@@ -87,7 +87,8 @@ class Transfer:
         if not document.has_content:
             raise missing_content.refused(document)
         collection = self._collections.get(wish.tenant, collection_id)
-        described = document.options, document.metadata, document.labels
+        password = document_passwords.of_content(self._db, wish.tenant, document.digest)
+        described = document.options, document.metadata, document.labels, password
         draft = DocumentDraft(secrets.token_hex(8), document.title, source_of(document), *described)
         return self._documents.add_kept(wish, collection, [draft], copied=document_id)[0]
 

@@ -48,7 +48,7 @@ def main(owner: int, limits_json: str) -> None:
     while (received := wire.receive(requests)) is not None:
         request, descriptor = received
         _grant_seconds(limits.seconds)
-        source = None if descriptor is None else SourceFile(descriptor)
+        source = None if descriptor is None else SourceFile(descriptor, request.get("password"))
         answer = _answer(reader, request, source, measures)
         answers.write(wire.frame({**answer, "resident": memory.now()}))
         answers.flush()

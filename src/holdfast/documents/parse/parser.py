@@ -41,6 +41,7 @@ _CODES = frozenset(
         "too_large",
         "too_many_pages",
         "unknown_format",
+        "wrong_password",
     }
 )
 
@@ -58,12 +59,18 @@ class Parser:
         _parsers.add(self)
 
     def outline(
-        self, path: Path, name: str = "", seconds: float | None = None, *, scans: bool = False
+        self,
+        path: Path,
+        name: str = "",
+        seconds: float | None = None,
+        *,
+        scans: bool = False,
+        password: str | None = None,
     ) -> Outline:
         """The format and size of a document, from its content; raises `no_text` for one without text.
 
         `name` is the file's name, and decides only between formats of plain text. With `scans` the pages of a
-        PDF that OCR can read are named, and count as text.
+        PDF that OCR can read are named, and count as text. `password` opens a protected PDF.
         """
         self._measure(path)
         document_format = sniff.from_head(sniff.read_head(path), name)
@@ -71,16 +78,20 @@ class Parser:
         if small is not None:
             return small.outline()
         return _shaped(
-            wire.outline_from, self._ask({"ask": "outline", "name": name, "scans": scans}, path, seconds)
+            wire.outline_from,
+            self._ask({"ask": "outline", "name": name, "scans": scans, **_secret(password)}, path, seconds),
         )
 
-    def read(self, path: Path, document_format: Format, units: UnitRange) -> list[Page]:
+    def read(
+        self, path: Path, document_format: Format, units: UnitRange, *, password: str | None = None
+    ) -> list[Page]:
         """The pages of a slice, including pages without text, which have no blocks."""
         self._measure(path)
         small = self._small_text(path, document_format)
         if small is not None:
             return small.read(units)
-        return _shaped(wire.pages_from, self._ask(_request("read", document_format, units), path))
+        request = _request("read", document_format, units) | _secret(password)
+        return _shaped(wire.pages_from, self._ask(request, path))
 
     def cut(
         self,
@@ -91,6 +102,8 @@ class Parser:
         known: KnownSlices | None = None,
         seconds: float | None = None,
         recognised: Sequence[Page] = (),
+        *,
+        password: str | None = None,
     ) -> Cut:
         """The chunks of a slice, with what OCR read on some of its pages; none for a known slice."""
         self._measure(path)
@@ -99,14 +112,23 @@ class Parser:
             return reader.cut(small.read(units), document_format, options, known or KnownSlices())
         known = known or KnownSlices()
         request = _request("cut", document_format, units) | _cutting(options)
-        request |= {"parts": list(known.parts), "digests": list(known.digests)}
+        request |= {"parts": list(known.parts), "digests": list(known.digests), **_secret(password)}
         request |= {"recognised": wire.pages_to(recognised)}
         return _shaped(wire.cut_from, self._ask(request, path, seconds))
 
-    def recognise(self, path: Path, document_format: Format, page: int, languages: str) -> RecognisedPage:
+    def recognise(
+        self,
+        path: Path,
+        document_format: Format,
+        page: int,
+        languages: str,
+        *,
+        password: str | None = None,
+    ) -> RecognisedPage:
         """What OCR reads on a page, within the limits of a slice. Raises as `read` does, or `ocr_missing`."""
         self._measure(path)
         request = {"ask": "recognise", "format": document_format.value, "page": page, "languages": languages}
+        request |= _secret(password)
         return _shaped(wire.recognised_from, self._ask(request, path))
 
     def cut_text(self, text: str, options: ChunkOptions, seconds: float | None = None) -> Cut:
@@ -124,11 +146,17 @@ class Parser:
         return _shaped(lambda answer: tuple(str(each) for each in answer), self._ask({"ask": "measures"}))
 
     def thumbnail(
-        self, path: Path, document_format: Format, width: int = WIDTH, seconds: float | None = None
+        self,
+        path: Path,
+        document_format: Format,
+        width: int = WIDTH,
+        seconds: float | None = None,
+        *,
+        password: str | None = None,
     ) -> bytes:
         """A PNG of the first page, drawn in the child. Raises as `read` does."""
         self._measure(path)
-        request = {"ask": "thumbnail", "format": document_format.value, "width": width}
+        request = {"ask": "thumbnail", "format": document_format.value, "width": width, **_secret(password)}
         return _shaped(base64.b64decode, self._ask(request, path, seconds))
 
     def page(
@@ -141,12 +169,13 @@ class Parser:
         passage: str = "",
         recognised: RecognisedPage | None = None,
         seconds: float | None = None,
+        password: str | None = None,
     ) -> bytes:
         """A PNG of a page of a PDF or an image, with a passage marked; raises `no_page` if there is none."""
         self._measure(path)
         known = recognised or RecognisedPage(0, (), ())
         request: dict[str, Any] = {"ask": "page", "format": document_format.value, "page": page}
-        request |= {"width": width}
+        request |= {"width": width, **_secret(password)}
         request |= {"passage": passage, "recognised": wire.recognised_to(known)}
         return _shaped(base64.b64decode, self._ask(request, path, seconds))
 
@@ -268,6 +297,11 @@ class Parser:
 
 def _request(ask: str, document_format: Format, units: UnitRange) -> dict[str, Any]:
     return {"ask": ask, "format": document_format.value, "first": units.first, "last": units.last}
+
+
+def _secret(password: str | None) -> dict[str, str]:
+    """The part of a request that opens a protected document; nothing without a password."""
+    return {} if password is None else {"password": password}
 
 
 def _cutting(options: ChunkOptions) -> dict[str, Any]:

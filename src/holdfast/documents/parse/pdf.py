@@ -21,7 +21,7 @@ from pypdfium2 import raw
 
 from holdfast.core.errors import WorkError
 from holdfast.core.text import plain
-from holdfast.documents.parse import page_quality, pdf_layout, pdf_running_heads
+from holdfast.documents.parse import page_quality, pdf_layout, pdf_running_heads, source
 from holdfast.documents.parse.pdf_characters import Line
 from holdfast.documents.parse.pdf_layout import PagePart, PageText
 from holdfast.documents.parse.records import (
@@ -142,12 +142,18 @@ def _content(path: Readable) -> Any:
 
 @contextlib.contextmanager
 def _opened(path: Readable) -> Iterator[pdfium.PdfDocument]:
+    password = source.password_of(path)
     try:
-        document = pdfium.PdfDocument(_content(path))
+        document = pdfium.PdfDocument(_content(path), password=password)
     except pdfium.PdfiumError as error:
+        if error.err_code == raw.FPDF_ERR_PASSWORD and password is not None:
+            raise WorkError(
+                "the password does not open the PDF; send the right one", code="wrong_password"
+            ) from error
         if error.err_code in {raw.FPDF_ERR_PASSWORD, raw.FPDF_ERR_SECURITY}:
             raise WorkError(
-                "the PDF is encrypted; remove its password and upload it again", code="encrypted"
+                "the PDF is encrypted; send its password, or remove it and upload the file again",
+                code="encrypted",
             ) from error
         raise WorkError(
             "the PDF is damaged and cannot be opened; upload it again", code="broken_file"

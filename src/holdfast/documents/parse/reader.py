@@ -33,7 +33,7 @@ from holdfast.documents.parse.records import (
     UnitRange,
     has_text,
 )
-from holdfast.documents.parse.source import Readable
+from holdfast.documents.parse.source import Readable, password_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +264,14 @@ class DocumentReader:
     def _opened(self, path: Readable, document_format: Format) -> Opened:
         """The document, newly opened or cached from the last request."""
         about = path.stat()
-        key = (document_format, about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns)
+        key: tuple[object, ...] = (
+            document_format,
+            about.st_dev,
+            about.st_ino,
+            about.st_size,
+            about.st_mtime_ns,
+        )
+        key = (*key, password_of(path))
         if self._document is None or self._key != key:
             self._document = None  # freed before the next one is loaded
             self._document = _open(path, document_format, self._limits)

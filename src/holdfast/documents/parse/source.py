@@ -12,10 +12,11 @@ _BUFFER = 256 * 1024
 
 
 class SourceFile:
-    """An open file, closed with its last reference."""
+    """An open file, closed with its last reference, and the password that opens it, if it needs one."""
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor: int, password: str | None = None) -> None:
         self._descriptor = descriptor
+        self.password = password
 
     def __del__(self) -> None:
         os.close(self._descriptor)
@@ -67,3 +68,8 @@ class _Bytes(io.RawIOBase):
 
 Readable = Path | SourceFile
 """A parser's input: a path, or an open file."""
+
+
+def password_of(path: Readable) -> str | None:
+    """The password of a protected document; None if there is none."""
+    return path.password if isinstance(path, SourceFile) else None

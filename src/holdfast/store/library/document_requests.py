@@ -24,7 +24,7 @@ from holdfast.core.states import Disposition, Status
 from holdfast.store.base.database import Database, Tx
 from holdfast.store.base.dialect import now
 from holdfast.store.base.schema import documents as table
-from holdfast.store.library import document_values, documents, quotas
+from holdfast.store.library import document_passwords, document_values, documents, quotas
 from holdfast.store.library.collections import COLLECTION_KEPT, no_collection
 from holdfast.store.library.document_values import Description
 from holdfast.store.library.documents import (
@@ -133,6 +133,7 @@ def _insert_or_get(tx: Tx, tenant: str, collection: str, draft: DocumentDraft) -
     row = tx.one(BY_DIGEST, {"tenant": tenant, "collection": collection, "digest": draft.source.digest})
     if row is None:
         raise _GoneError
+    document_passwords.put(tx, tenant, row.id, draft.password)
     return documents.of_row(row._asdict())
 
 
@@ -222,7 +223,13 @@ class Taken:
 
 
 def set_source(
-    db: Database, document: Document, source: DocumentSource, request: IndexRequest, quota: Quota = UNLIMITED
+    db: Database,
+    document: Document,
+    source: DocumentSource,
+    request: IndexRequest,
+    quota: Quota = UNLIMITED,
+    *,
+    password: str | None = None,
 ) -> RequestResult | Taken:
     """The document has this content from now on and is requested, in one transaction.
 
@@ -243,6 +250,7 @@ def set_source(
         if before is None:
             raise no_document(document.id)
         tx.execute(SET_SOURCE, values | {"b_tenant": document.tenant, "b_id": document.id})
+        document_passwords.put(tx, document.tenant, document.id, password)
         if source.size > before.size:
             quotas.check(tx, document.tenant, quota)
         return answer
@@ -269,13 +277,15 @@ def change(
     options: Mapping[str, Any] | None,
     metadata: Mapping[str, Any] | None = None,
     labels: Sequence[str] | None = None,
+    password: str | None = None,
     actor: str = "",
     request: IndexRequest,
     expect_generation: int | None = None,
 ) -> RequestResult:
     """The document has this title, and these options merged into its own; an option of None is removed.
 
-    Metadata and labels replace its own, and nothing is indexed again for them.
+    Metadata and labels replace its own, and nothing is indexed again for them. With a password it is
+    requested again, which does something only if it is not indexed yet.
 
     New options are requested in the same transaction; if that is refused nothing changes, not even the title.
     NotFoundError if the document is deleted meanwhile, GenerationMovedError if it is not at the expected
@@ -289,7 +299,7 @@ def change(
         chosen = {**before.options, **(options or {})}
         chosen = {key: value for key, value in chosen.items() if value is not None}
         answer = unchanged(before, "title")
-        if options is not None:
+        if options is not None or password is not None:
             answer = requested(tx, dataclasses.replace(before, options=chosen), request)
             if answer.disposition is Disposition.REFUSED:
                 return answer
@@ -303,8 +313,9 @@ def change(
         name_of = (document.tenant, document.id)
         if not document_values.replace(tx, name_of, old, new, head_id=before.head_id, actor=actor):
             raise no_document(document.id)
+        document_passwords.put(tx, document.tenant, document.id, password)
         if title is None and options is None:
-            return unchanged(before, "metadata")
+            return unchanged(before, "metadata") if password is None else answer
         new_title = before.title if title is None else title
         if new_title != before.title:
             # Before the row, in the same order as a publication. Readers cache titles by `publish_seq`.

@@ -5,7 +5,7 @@ A document's row says which content is wanted; `document_requests` creates the g
 
 from collections.abc import Collection as Container
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import ColumnElement, Row, Select, and_, bindparam, literal, select, update
@@ -195,6 +195,7 @@ class DocumentDraft:
     options: Mapping[str, Any] | None = None
     metadata: Mapping[str, Any] | None = None
     labels: Sequence[str] = ()
+    password: str | None = field(default=None, repr=False)
 
 
 def row_of(tenant: str, collection: str, draft: DocumentDraft) -> dict[str, Any]:
@@ -207,6 +208,7 @@ def row_of(tenant: str, collection: str, draft: DocumentDraft) -> dict[str, Any]
         "options": dict(draft.options) if draft.options else None,
         "metadata": dict(draft.metadata) if draft.metadata else None,
         "labels": list(draft.labels) or None,
+        "password": draft.password,
         **{name: getattr(draft.source, name) for name in DocumentSource.__dataclass_fields__},
     }
 
@@ -219,7 +221,7 @@ def no_document(document_id: str) -> NotFoundError:
 GONE = (
     update(documents)
     .where(documents.c.tenant == bindparam("b_tenant"), documents.c.id == bindparam("b_id"), _live)
-    .values(deleted=True, updated_at=now())
+    .values(deleted=True, password=None, updated_at=now())
 )
 
 

@@ -199,6 +199,8 @@ export function begin(zone, changed) {
     const request = new XMLHttpRequest();
     const form = new FormData();
     if (row.title) form.append("title", row.title);
+    const password = document.getElementById("upload-password")?.value;
+    if (password) form.append("password", password);
     form.append("file", row.file, row.file.name);
     row.request = request;
     request.open("POST", `/api/v1/collections/${zone.dataset.collection}/documents`);

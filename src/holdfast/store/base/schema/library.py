@@ -50,6 +50,8 @@ documents = Table(
     # An object, and a list of texts, both by the user. Filters read their values from `document_values`.
     Column("metadata", JSON(none_as_null=True)),
     Column("labels", JSON(none_as_null=True)),
+    # Opens the content if it is protected. Leaves the store for the worker that parses, and for nobody else.
+    Column("password", Text),
     # Facts about the published generation, written in the transaction that publishes it.
     Column("format", Text),
     Column("pages", Integer),
