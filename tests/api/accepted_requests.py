@@ -27,5 +27,6 @@ TAKEN: dict[str, list[Any]] = {
     "POST /estimate": [{"collection": "shelf", "options": {"chunk_size": 100}}, {"text": "Words."}],
     "PUT /budgets": [{"scope": "collection:shelf", "hard": 5, "soft": 1}, {"scope": "tenant", "hard": 5}],
     "POST /orders/{order_id}/resolve": [{"charged": True}],
+    "POST /search": [{"collections": ["shelf"], "q": "ready", "group": True}],
     "GET /search": [{"collection": "shelf", "q": "ready"}],
 }

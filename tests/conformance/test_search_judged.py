@@ -6,6 +6,7 @@ import pytest
 import wordllama
 
 from holdfast.search.searcher import Searcher
+from holdfast.service.search import LOCAL_FLOOR
 from tests.search import judging
 from tests.search.sample_documents import Shelf
 
@@ -36,8 +37,15 @@ def test_hybrid_beats_both_its_parts_on_the_judged_collection(world, model):
             ]
         )
 
+    floored = judging.mean_ndcg(
+        lambda query: [
+            names[hit.document_id, hit.position]
+            for hit in searcher.search("acme", "c", query, floor=LOCAL_FLOOR).hits
+        ]
+    )
     keyword, vector, hybrid = quality("keyword"), quality("vector"), quality("hybrid")
     assert hybrid > max(keyword, vector), (keyword, vector, hybrid)
     assert keyword > 0.63
     assert vector > 0.75
     assert hybrid > 0.80
+    assert floored >= hybrid, "what is cut as weak answers nothing"

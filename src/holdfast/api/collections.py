@@ -105,7 +105,9 @@ def change_collection(
     """
     estimates.check(body.estimate, collection.id, options=body.options or {})
     mine = RequestContext(caller.tenant, caller.actor, max_cost=schemas_documents.nano_dollars(body.max_cost))
-    changed = services.collections.change(mine, collection.id, title=body.title, options=body.options)
+    changed = services.collections.change(
+        mine, collection.id, title=body.title, options=body.options, search=body.search
+    )
     response = schemas_documents.CollectionResponse.of(
         changed.collection, services.collections.choices(changed.collection)
     )

@@ -65,6 +65,7 @@ class CollectionResponse(Shape):
     id: str
     title: str
     options: dict[str, Any]
+    search: dict[str, Any]
     provider: str
     model: str
     created_at: datetime | None
@@ -76,6 +77,7 @@ class CollectionResponse(Shape):
             id=collection.id,
             title=collection.title,
             options=dict(collection.options),
+            search=dict(collection.search),
             provider=chosen.provider_name,
             model=chosen.model,
             created_at=moment(collection.created_at),
@@ -94,11 +96,13 @@ class CollectionChange(Shape):
     """What is to change; an option that is null goes back to its default.
 
     `estimate` is the `fingerprint` of an estimate: 409 `other_estimate` if that was of other options.
-    `max_cost` is what indexing each document again may cost at most.
+    `max_cost` is what indexing each document again may cost at most. `search` replaces the rules of search:
+    `synonyms`, a list of lists of words, and `stop_words`; nothing is indexed again for it.
     """
 
     title: Annotated[str, Field(max_length=500)] | None = None
     options: dict[str, Any] | None = None
+    search: dict[str, Any] | None = None
     estimate: Annotated[str, Field(max_length=128)] | None = None
     max_cost: MaxCost = None
 

@@ -167,9 +167,16 @@ def index(
 @app.command()
 def search(
     question: Annotated[str, typer.Argument(metavar="TEXT", help="The search query.")],
-    collection: Annotated[str, typer.Option("--collection", "-c", help="Collection to search.")] = "default",
+    collection: Annotated[
+        list[str] | None, typer.Option("--collection", "-c", help="Collection to search. Repeatable.")
+    ] = None,
     tenant: Tenant = "default",
     most: Annotated[int, typer.Option("--most", "-k", min=1, max=200, help="Number of results.")] = 5,
+    offset: Annotated[int, typer.Option("--offset", min=0, max=900, help="Results to skip.")] = 0,
+    group: Annotated[bool, typer.Option("--group", help="Group the results by document.")] = False,
+    like: Annotated[
+        bool, typer.Option("--like", help="TEXT is a document ID: find passages like that document.")
+    ] = False,
     mode: Annotated[
         SearchMode, typer.Option("--mode", help="Match by words and meaning (hybrid), or by one of them.")
     ] = SearchMode.HYBRID,
@@ -178,14 +185,20 @@ def search(
 ) -> None:
     """Search published documents for the best matching passages."""
     from holdfast.cli import search_command  # noqa: PLC0415
+    from holdfast.service.search_pages import LikeThis, SearchRequest  # noqa: PLC0415
 
     search_command.search(
-        question,
-        collection=collection,
-        tenant=tenant,
-        k=most,
-        mode=mode.value,
-        only=filter_of(passing),
+        SearchRequest(
+            tenant,
+            collection or ["default"],
+            "" if like else question,
+            LikeThis.read(question.removeprefix("document:")) if like else None,
+            most,
+            offset,
+            only=filter_of(passing),
+            mode=mode.value,
+            grouped=group,
+        ),
         as_json=as_json,
     )
 

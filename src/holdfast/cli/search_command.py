@@ -3,42 +3,42 @@
 from rich.text import Text
 
 from holdfast.cli import context, terminal
-from holdfast.core.filters import Filter
-from holdfast.search.searcher import Found, Hit, Mode
+from holdfast.search.searcher import Hit
+from holdfast.service.search_pages import SearchPage, SearchRequest
 
-SHOWN = tuple(
-    "document_id title page text snippet score generation slice position chunk_id parts".split()  # noqa: SIM905
+SHOWN = (
+    *("document_id", "title", "collection", "page", "text", "snippet", "score", "generation"),
+    *("slice", "position", "chunk_id", "parts", "weak"),
 )
 
 
-def search(
-    question: str,
-    *,
-    collection: str,
-    tenant: str,
-    k: int,
-    mode: Mode,
-    only: Filter | None,
-    as_json: bool,
-) -> None:
+def search(request: SearchRequest, *, as_json: bool) -> None:
     """The hits are on standard output, the best at the top."""
     with context.services(None) as services:
-        result = services.search.search(tenant, collection, question, k=k, mode=mode, only=only)
+        page = services.search.find(request)
     if as_json:
-        hits = [{name: getattr(hit, name) for name in SHOWN} for hit in result.hits]
         reply = {
-            "hits": hits,
-            "publish_seq": result.publish_seq,
-            "legs": result.legs,
-            "notices": result.notices,
+            "hits": list(map(_fields, page.hits)),
+            "groups": [
+                {"document_id": each.document_id, "title": each.title, "hits": list(map(_fields, each.hits))}
+                for each in page.groups
+            ],
+            "publish_seq": page.publish_seq,
+            "legs": page.legs,
+            "notices": page.notices,
+            "next_offset": page.next_offset,
         }
         terminal.show_json(reply)
     else:
-        _print(result)
-        _warn(result, collection)
+        _print(page, request)
+        _warn(page, request.collections[0])
 
 
-def _warn(result: Found, collection: str) -> None:
+def _fields(hit: Hit) -> dict[str, object]:
+    return {name: getattr(hit, name) for name in SHOWN}
+
+
+def _warn(result: SearchPage, collection: str) -> None:
     """What is amiss, below the hits, where it is read last."""
     for notice in result.notices:
         terminal.console().print(terminal.one_line(notice.message), style="care", markup=False)
@@ -46,20 +46,33 @@ def _warn(result: Found, collection: str) -> None:
             terminal.console().print(f"to see the cost and reindex: holdfast reindex -c {collection}")
 
 
-def _print(result: Found) -> None:
+def _print(page: SearchPage, request: SearchRequest) -> None:
     console = terminal.console()
-    if not result.hits:
+    if not page.hits and not page.groups:
         console.print("no results")
         return
-    for number, hit in enumerate(result.hits, start=1):
-        page = f", page {hit.page}" if hit.page is not None else ""
-        line = Text(f"{number}. ", style="quiet")
-        line.append(hit.title, style="head")
-        line.append(f"{page}  document:{hit.document_id}, generation {hit.generation}  ", style="quiet")
-        line.append(" + ".join(part.leg for part in hit.parts), style="quiet")
-        console.print(line, soft_wrap=True)
-        console.print(_snippet(hit), soft_wrap=False)
-        console.print()
+    for number, hit in enumerate(page.hits, start=request.offset + 1):
+        _print_hit(hit, f"{number}. ")
+    for number, group in enumerate(page.groups, start=request.offset + 1):
+        console.print(Text(f"{number}. ", style="quiet").append(group.title, style="head"), soft_wrap=True)
+        for hit in group.hits:
+            _print_hit(hit, "   ")
+    if page.next_offset is not None:
+        console.print(f"more with --offset {page.next_offset}", style="quiet")
+
+
+def _print_hit(hit: Hit, before: str) -> None:
+    console = terminal.console()
+    line = Text(before, style="quiet")
+    line.append(hit.title, style="head")
+    page = f", page {hit.page}" if hit.page is not None else ""
+    line.append(f"{page}  document:{hit.document_id}, generation {hit.generation}  ", style="quiet")
+    line.append(" + ".join(part.leg for part in hit.parts), style="quiet")
+    if hit.weak:
+        line.append("  weak match", style="care")
+    console.print(line, soft_wrap=True)
+    console.print(_snippet(hit), soft_wrap=False)
+    console.print()
 
 
 def _snippet(hit: Hit) -> Text:

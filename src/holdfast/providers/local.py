@@ -23,6 +23,7 @@ else:
 NAME = "local"
 MODEL = "wordllama-256"
 DIMENSIONS = 256
+_BETWEEN_WORDS = " \u2581\u0120"  # as tokenizers write a space
 LOCAL = free(NAME, max_inputs=512)
 
 
@@ -69,6 +70,15 @@ class LocalProvider(Profiled):
         length = np.linalg.norm(vectors, axis=1, keepdims=True)
         np.divide(vectors, length, out=vectors, where=length > 0)
         return vectors
+
+    def letters_per_token(self, text: str) -> float:
+        """How long the pieces are that the model knows of these words; about 1.5 for random letters."""
+        with self._lock:
+            if self._model is None:
+                self._model = _load()
+            encoded = self._model.tokenizer.encode(text, add_special_tokens=False).tokens
+        pieces = [each for each in encoded if each.strip(_BETWEEN_WORDS)]
+        return sum(map(len, text.split())) / max(1, len(pieces))
 
     def count_tokens(self, text: str) -> int:
         """Return an estimate: one token per four characters."""

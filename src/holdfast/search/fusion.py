@@ -5,7 +5,7 @@ scores keeps it and needs as little tuning (Bruch, Gai and Ingber, "An Analysis 
 Retrieval", 2023).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from holdfast.vectors.base import Ranked
@@ -15,6 +15,7 @@ WEIGHTS: Mapping[str, float] = {"keyword": 0.7, "vector": 0.3, "title": 0.3}
 # order does not depend on the number of hits requested.
 COSINES = frozenset({"vector"})
 ZERO_AT = 100
+RANKED_FROM = 60  # as is usual: the second of a ranking is nearly as good as the first
 
 
 _TIE = 1e-8  # more than rounding to nine digits can move a score
@@ -63,6 +64,29 @@ def fuse(
     best = _best(scores, first, k)
     parts = _parts(legs, best)
     return [Fused(chunk_id, scores[chunk_id], tuple(parts[chunk_id])) for chunk_id in best]
+
+
+def merged(rankings: Sequence[tuple[object, Mapping[str, Sequence[Ranked]]]]) -> dict[str, list[Ranked]]:
+    """The legs of several collections as one, each with the model of its vectors.
+
+    Scores of words are compared as they are. So are cosines of one model; those of different models say
+    nothing about each other, and each is replaced by its rank.
+    """
+    alike = len({model for model, legs in rankings if any(legs.get(leg) for leg in COSINES)}) < 2
+    joined: dict[str, list[Ranked]] = {}
+    for _, legs in rankings:
+        for leg, ranking in legs.items():
+            by_rank = leg in COSINES and not alike
+            joined.setdefault(leg, []).extend(_ranks(ranking) if by_rank else ranking)
+    for ranking in joined.values():
+        ranking.sort(key=lambda one: (-one.score, one.chunk_id))
+    return joined
+
+
+def _ranks(ranking: Sequence[Ranked]) -> Iterator[Ranked]:
+    """The ranking with scores that only depend on the rank (Cormack, Clarke and Büttcher, 2009)."""
+    for rank, one in enumerate(ranking, start=1):
+        yield Ranked(one.chunk_id, (RANKED_FROM + 1) / (RANKED_FROM + rank), one.trust)
 
 
 def _best(scores: Mapping[int, float], first: Mapping[int, int], k: int) -> list[int]:

@@ -10,18 +10,22 @@ provider.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, NoReturn, TypeAlias, get_args
+from itertools import chain
+from typing import Any, Literal, NamedTuple, NoReturn, get_args
 
 from holdfast.core import text as texts
 from holdfast.core.errors import BadRequestError
 from holdfast.core.filters import Filter
 from holdfast.search import fusion, keyword, snippet, statistics, titles, tokenizer
+from holdfast.search import query as query_form
 from holdfast.search.fusion import Fused, LegScore
+from holdfast.search.query import KEYWORD, NO_FLOOR, TITLE, VECTOR, CollectionQuery, Embed, Floor, SearchPart
+from holdfast.search.rules import SearchRules
 from holdfast.search.snippet import Snippet
 from holdfast.store.base.database import Database, Tx
-from holdfast.store.search import filtered_heads, title_reads
+from holdfast.store.search import examples, filtered_heads, title_reads
 from holdfast.store.search import search_reads as stored
 from holdfast.store.search.snapshot_cache import SnapshotCache
 from holdfast.vectors.base import Ranked, VectorIndex
@@ -29,11 +33,11 @@ from holdfast.vectors.encoding import Vector
 from holdfast.vectors.exact import ExactIndex
 
 Mode = Literal["hybrid", "keyword", "vector"]
-Embed: TypeAlias = "Callable[[str], Vector | None]"
-
-KEYWORD, VECTOR, TITLE = "keyword", "vector", "title"
 DEPTH = 100  # ranks of each leg that take part
+DEEP = 1000  # the same, for pages beyond the first
 MOST_HITS = 200
+MOST_RANKED = DEEP
+WEAK_SHARE = 0.2  # of the query's weight that words must match, for a hit that means something else
 LONGEST_QUERY = 100_000  # characters; what follows is not read
 
 
@@ -53,11 +57,18 @@ class Hit:
     parts: tuple[LegScore, ...]
     weights: Mapping[str, float] = field(compare=False, repr=False)
     source: str = "chunks"
+    collection: str = ""
+    weak: bool = False
 
     @property
     def snippet(self) -> Snippet:
         """The part of the text that best shows the match; computed on access."""
         return snippet.cut(self.text, self.weights)
+
+    @property
+    def marks(self) -> tuple[tuple[int, int], ...]:
+        """Where words of the query are in the text, as (from, to) in characters; computed on access."""
+        return snippet.marks(self.text, self.weights)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +150,8 @@ class Searcher:
         provider: str | None = None,
         model: str | None = None,
         seen: int | None = None,
+        floor: Floor = NO_FLOOR,
+        rules: SearchRules | None = None,
     ) -> Found:
         """The best `k` published chunks of the collection, or of these `documents` in it, or those that pass.
 
@@ -148,23 +161,11 @@ class Searcher:
         empty; if it returns None, only the keyword leg is used. `provider` and `model` name its vectors: only
         those are compared, otherwise all of the same dimension. `seen` is the collection's `publish_seq` as
         just read by the caller: data cached at that stamp answers with one statement instead of a snapshot.
+
+        `floor` says which cosines are chance: what is below it and has no word of the query is no hit.
         """
-        if mode not in get_args(Mode):
-            raise BadRequestError(f"mode {mode!r} is unknown; use one of: {', '.join(get_args(Mode))}")
-        if k < 1:
-            raise BadRequestError(f"k is {k}; use 1 or more")
-        text = texts.plain(text[:LONGEST_QUERY])
-        query = _Query(
-            tenant,
-            collection,
-            min(k, MOST_HITS),
-            tuple(documents) if documents is not None else None,
-            only,
-            tuple(tokenizer.analyse(text, LONGEST_QUERY)) if mode != VECTOR else (),
-            self._embedded(text, embed) if mode != KEYWORD else None,
-            provider,
-            model,
-        )
+        part = SearchPart(collection, embed, provider, model, floor, rules)
+        query = self._query(tenant, part, text, k, documents=documents, only=only, mode=mode)
         if not all(map(texts.is_plain, (tenant, collection))):
             return Found((), 0, query.legs)
         if seen is not None and (result := self._remembered(query, seen)) is not None:
@@ -172,11 +173,97 @@ class Searcher:
         is_new = seen is not None and self._views.known((tenant, collection), seen) is None
         return self._db.read(lambda tx: self._answer(tx, query, is_new=is_new))
 
+    def search_several(
+        self,
+        tenant: str,
+        parts: Sequence[SearchPart],
+        text: str,
+        k: int = 10,
+        *,
+        documents: Sequence[str] | None = None,
+        only: Filter | None = None,
+        mode: Mode = "hybrid",
+    ) -> Found:
+        """The best `k` chunks of several collections, all seen in one snapshot."""
+        queries = [
+            self._query(tenant, part, text, k, documents=documents, only=only, mode=mode) for part in parts
+        ]
+        return self._db.read(lambda tx: self._answer_several(tx, queries))
+
+    def like(
+        self,
+        tenant: str,
+        parts: Sequence[SearchPart],
+        document_id: str,
+        k: int = 10,
+        *,
+        at: tuple[int, int] | None = None,
+        only: Filter | None = None,
+    ) -> Found | None:
+        """The chunks of other documents that are most like this one, or like its chunk at (slice, position).
+
+        None if it has nothing published. Its stored vectors are used: nothing is embedded.
+        """
+
+        def body(tx: Tx) -> Found | None:
+            example = examples.example(tx, tenant, document_id, at)
+            if example is None:
+                return None
+            queries = [
+                CollectionQuery(
+                    tenant,
+                    part.collection,
+                    min(k, MOST_RANKED),
+                    None,
+                    only,
+                    tuple(chain.from_iterable(each.split() for each in example.words)),
+                    query_form.mean_of(example.vectors, part),
+                    part.provider,
+                    part.model,
+                    part.floor,
+                    example,
+                )
+                for part in parts
+            ]
+            return self._answer_several(tx, queries)
+
+        return self._db.read(body)
+
+    def _query(
+        self,
+        tenant: str,
+        part: SearchPart,
+        text: str,
+        k: int,
+        *,
+        documents: Sequence[str] | None,
+        only: Filter | None,
+        mode: Mode,
+    ) -> CollectionQuery:
+        if mode not in get_args(Mode):
+            raise BadRequestError(f"mode {mode!r} is unknown; use one of: {', '.join(get_args(Mode))}")
+        if k < 1:
+            raise BadRequestError(f"k is {k}; use 1 or more")
+        text = texts.plain(text[:LONGEST_QUERY])
+        terms = tuple(tokenizer.analyse(text, LONGEST_QUERY)) if mode != VECTOR else ()
+        return CollectionQuery(
+            tenant,
+            part.collection,
+            min(k, MOST_RANKED),
+            tuple(documents) if documents is not None else None,
+            only,
+            terms if part.rules is None else part.rules.applied(terms),
+            self._embedded(text, part.embed) if mode != KEYWORD else None,
+            part.provider,
+            part.model,
+            part.floor if mode != VECTOR else NO_FLOOR,
+        )
+
     def _embedded(self, text: str, embed: Embed | None) -> Vector | None:
         function = embed or self._embed
         return function(text) if function is not None and text.strip() else None
 
-    def _remembered(self, query: _Query, seen: int) -> Found | None:
+    def _remembered(self, query: CollectionQuery, seen: int) -> Found | None:
         """The result from data cached at this stamp; None if more is needed or the stamp has changed.
 
         The statement that reads the hits reads the stamp with them: if that is the stamp by which they were
@@ -192,9 +279,9 @@ class Searcher:
             return Found((), seen, query.legs)
         ids = [one.chunk_id for one in ranked.best]
         shown = stored.chunks_at(self._db, query.tenant, query.collection, seen, ids)
-        return None if shown is None else _result(query, seen, ranked, shown)
+        return None if shown is None else _result(query.legs, seen, ranked, shown)
 
-    def _is_at(self, query: _Query, seen: int) -> bool:
+    def _is_at(self, query: CollectionQuery, seen: int) -> bool:
         name = (query.tenant, query.collection)
         return (
             self._views.known(name, seen) is not None
@@ -202,7 +289,7 @@ class Searcher:
             and (query.vector is None or self._vectors.is_at(*name, seen))
         )
 
-    def _answer(self, tx: Tx, query: _Query, *, is_new: bool) -> Found:
+    def _answer(self, tx: Tx, query: CollectionQuery, *, is_new: bool) -> Found:
         """The result in the snapshot of `tx`; a stamp that `is_new` is read together with its view."""
         name = (query.tenant, query.collection)
         passing = None if query.only is None else filtered_heads.passing(tx, *name, query.only)
@@ -212,39 +299,76 @@ class Searcher:
             return Found((), stamp.publish_seq, query.legs)
         if shows is not None:
             self._views.at(name, stamp.publish_seq, lambda _: _Seen(shows[1]))
-        heads = passing
-        if query.documents is not None:
-            heads = stored.heads_of(tx, *name, filter(texts.is_plain, query.documents))
-            heads = heads if passing is None else sorted({*heads} & {*passing})
-        ranked = self._ranked(tx, query, stamp, heads)
+        ranked = self._ranked(tx, query, stamp, query_form.heads_of(tx, query, passing))
         shown = stored.chunks_of(tx, query.tenant, [one.chunk_id for one in ranked.best])
-        return _result(query, stamp.publish_seq, ranked, shown)
+        return _result(query.legs, stamp.publish_seq, ranked, shown)
+
+    def _answer_several(self, tx: Tx, queries: Sequence[CollectionQuery]) -> Found:
+        """As `_answer`, for one query to several collections."""
+        names = [(query.tenant, query.collection) for query in queries]
+        # All of them before the first stamp, which sets up the transaction for other statements.
+        passing = [
+            None if query.only is None else filtered_heads.passing(tx, *name, query.only)
+            for name, query in zip(names, queries, strict=True)
+        ]
+        rankings: list[tuple[tuple[str | None, str | None], _Legs]] = []
+        latest = 0
+        for name, query, some in zip(names, queries, passing, strict=True):
+            stamp = stored.stamp(tx, *name)
+            latest = max(latest, stamp.publish_seq)
+            if stamp.publish_seq and query.legs:
+                legs = self._legs(tx, query, stamp, query_form.heads_of(tx, query, some))
+                rankings.append(((query.provider, query.model), legs))
+        chance = frozenset[int]().union(*(legs.chance for _, legs in rankings))
+        merged = fusion.merged([(model, each.legs) for model, each in rankings])
+        best = _fused(merged, queries[0].k, chance)
+        weights: dict[str, float] = {}
+        for _, legs in rankings:
+            weights |= legs.weights
+        strong = frozenset[int]().union(*(legs.strong for _, legs in rankings))
+        shown = stored.chunks_of(tx, queries[0].tenant, [one.chunk_id for one in best])
+        named = tuple(dict.fromkeys(chain.from_iterable(query.legs for query in queries)))
+        return _result(named, latest, _RankedChunks(best, weights, strong), shown)
 
     def _ranked(
-        self, tx: Tx, query: _Query, stamp: stored.Stamp, heads: Sequence[int] | None
+        self, tx: Tx, query: CollectionQuery, stamp: stored.Stamp, heads: Sequence[int] | None
     ) -> _RankedChunks:
         """The best chunks at this stamp, only of `heads` if given."""
+        legs = self._legs(tx, query, stamp, heads)
+        return _RankedChunks(_fused(legs.legs, query.k, legs.chance), legs.weights, legs.strong)
+
+    def _legs(
+        self, tx: Tx, query: CollectionQuery, stamp: stored.Stamp, heads: Sequence[int] | None
+    ) -> _Legs:
+        """The ranking of each leg at this stamp, only of `heads` if given."""
         name, at = (query.tenant, query.collection), stamp.publish_seq
         view = self._views.at(name, at, lambda _: _Seen(stored.view(tx, *name, at))).view
+        if query.example is not None:
+            own = query.example.head_id
+            heads = [each for each in (view.heads if heads is None else heads) if each != own]
         legs: dict[str, Sequence[Ranked]] = {}
         weights: dict[str, float] = {}
         titled: Sequence[titles.Titled] = ()
-        depth = max(DEPTH, query.k)
+        depth = DEPTH if query.k <= DEPTH + 1 else DEEP
+        knows = query.example is not None
         if query.terms:
             counted = self._statistics.at(tx, *name, view)
-            terms = keyword.terms_of(query.terms, counted)
-            known = self._titles.at(tx, *name, stamp)
-            among = None if heads is None else frozenset(heads)
-            titled = titles.rank(tx, *name, terms.frequencies, counted.chunks, known, heads=among)
+            terms = keyword.terms_of(query_form.shared_terms(query, counted), counted)
+            if query.example is None:
+                known = self._titles.at(tx, *name, stamp)
+                among = None if heads is None else frozenset(heads)
+                titled = titles.rank(tx, *name, terms.frequencies, counted.chunks, known, heads=among)
             legs[KEYWORD] = keyword.rank(tx, *name, terms, counted, heads=heads, depth=depth)
             weights = {term.term: term.weight for term in terms.known}
+            knows = knows or bool(terms.known or titled)
         if query.vector is not None:
             legs[VECTOR] = self._vectors.nearest(
                 tx, *name, view, query.vector, depth, heads=heads, provider=query.provider, model=query.model
             )
         if titled:
             legs[TITLE] = _by_title(tx, legs, titled)
-        return _RankedChunks(fusion.fuse(legs, query.k), weights)
+        least = query.floor.known if knows else query.floor.unknown
+        return _Legs(legs, weights, _strong(legs, query.floor.weak), _chance(legs, least))
 
 
 class _NotInMemoryError(Exception):
@@ -266,16 +390,53 @@ class _NoDatabase(Tx):
     in_binary = execute
 
 
+class _Legs(NamedTuple):
+    """The ranking of each leg, the worth of each term, and which chunks match well, or only by chance."""
+
+    legs: Mapping[str, Sequence[Ranked]]
+    weights: Mapping[str, float]
+    strong: frozenset[int]
+    chance: frozenset[int]
+
+
 class _RankedChunks(NamedTuple):
-    """The best chunks, best first, and what each term of the query is worth."""
+    """The best chunks, best first, what each term of the query is worth, and which match more than weakly."""
 
     best: Sequence[Fused]
     weights: Mapping[str, float]
+    strong: frozenset[int]
 
 
-def _result(query: _Query, at: int, ranked: _RankedChunks, shown: Mapping[int, stored.StoredChunk]) -> Found:
-    hits = (_hit(one, shown[one.chunk_id], ranked.weights) for one in ranked.best if one.chunk_id in shown)
-    return Found(tuple(hits), at, query.legs)
+def _strong(legs: Mapping[str, Sequence[Ranked]], weak: float) -> frozenset[int]:
+    """The chunks that have enough of the query's words, or nearly its meaning, or its title."""
+    share = WEAK_SHARE**keyword.TRUSTING
+    return frozenset(
+        [one.chunk_id for one in legs.get(KEYWORD, ()) if one.trust >= share]
+        + [one.chunk_id for one in legs.get(VECTOR, ()) if one.score >= weak]
+        + [one.chunk_id for one in legs.get(TITLE, ())]
+    )
+
+
+def _result(
+    legs: tuple[str, ...], at: int, ranked: _RankedChunks, shown: Mapping[int, stored.StoredChunk]
+) -> Found:
+    hits = (_hit(one, shown[one.chunk_id], ranked) for one in ranked.best if one.chunk_id in shown)
+    return Found(tuple(hits), at, legs)
+
+
+def _chance(legs: Mapping[str, Sequence[Ranked]], least: float) -> frozenset[int]:
+    """The chunks that have no word of the query and whose cosine is below `least`.
+
+    They take part in the ranking, whose scale depends on them, and are dropped from its result.
+    """
+    having = {one.chunk_id for leg in (KEYWORD, TITLE) for one in legs.get(leg, ())}
+    far = (one.chunk_id for one in legs.get(VECTOR, ()) if one.score < least)
+    return frozenset(each for each in far if each not in having)
+
+
+def _fused(legs: Mapping[str, Sequence[Ranked]], k: int, chance: frozenset[int]) -> list[Fused]:
+    best = fusion.fuse(legs, k + len(chance))
+    return [one for one in best if one.chunk_id not in chance][:k]
 
 
 def _by_title(tx: Tx, legs: dict[str, Sequence[Ranked]], titled: Sequence[titles.Titled]) -> list[Ranked]:
@@ -288,30 +449,7 @@ def _by_title(tx: Tx, legs: dict[str, Sequence[Ranked]], titled: Sequence[titles
     return [Ranked(best.get(one.head_id, one.chunk_id), one.score, one.trust) for one in titled]
 
 
-@dataclass(frozen=True, slots=True)
-class _Query:
-    """A query in the form that the legs need."""
-
-    tenant: str
-    collection: str
-    k: int
-    documents: tuple[str, ...] | None
-    only: Filter | None
-    terms: tuple[str, ...]
-    vector: Vector | None
-    provider: str | None
-    model: str | None
-
-    @property
-    def is_limited(self) -> bool:
-        return self.documents is not None or self.only is not None
-
-    @property
-    def legs(self) -> tuple[str, ...]:
-        return ((KEYWORD,) if self.terms else ()) + ((VECTOR,) if self.vector is not None else ())
-
-
-def _hit(one: Fused, chunk: stored.StoredChunk, weights: Mapping[str, float]) -> Hit:
+def _hit(one: Fused, chunk: stored.StoredChunk, ranked: _RankedChunks) -> Hit:
     return Hit(
         chunk.document_id,
         chunk.title,
@@ -323,5 +461,7 @@ def _hit(one: Fused, chunk: stored.StoredChunk, weights: Mapping[str, float]) ->
         chunk.position,
         chunk.chunk_id,
         one.parts,
-        weights,
+        ranked.weights,
+        collection=chunk.collection,
+        weak=one.chunk_id not in ranked.strong,
     )

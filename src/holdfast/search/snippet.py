@@ -38,6 +38,11 @@ def cut(text: str, weights: Mapping[str, float], width: int = WIDTH) -> Snippet:
     return Snippet(text[start:end], start, marks)
 
 
+def marks(text: str, weights: Mapping[str, float]) -> tuple[tuple[int, int], ...]:
+    """Where the words are in the whole text, as far as it is searched."""
+    return tuple((start, end) for start, end, _ in tokenizer.matches(text[:_READ], weights.keys()))
+
+
 def _best(
     matches: Sequence[tuple[int, int, AbstractSet[str]]], weights: Mapping[str, float], width: int
 ) -> tuple[int | None, int]:

@@ -7,6 +7,7 @@ from typing import Any
 from holdfast.core.errors import BadRequestError
 from holdfast.engine.engine import Engine
 from holdfast.kinds import index
+from holdfast.search import rules
 from holdfast.service import conflicting_options, names
 from holdfast.service.bulk_updates import Rounds
 from holdfast.service.documents import Documents
@@ -102,12 +103,14 @@ class Collections:
         *,
         title: str | None = None,
         options: Mapping[str, Any] | None = None,
+        search: Mapping[str, Any] | None = None,
     ) -> Changed:
         """The collection as changed; its documents are asked for again where the options want that.
 
         Some are asked for here and the rest by the sweep, all at the lowest priority; their old generation
-        answers until the new one is there.
+        answers until the new one is there. `search` replaces the rules of search; nothing is indexed for it.
         """
+        rules_of_search = None if search is None else rules.checked(search)
         current = self.get(wish.tenant, collection_id)
         chosen = current.options if options is None else {**current.options, **options}
         chosen = {name: value for name, value in chosen.items() if value is not None}
@@ -123,6 +126,8 @@ class Collections:
             max_cost=wish.max_cost,
             check=lambda own: conflicting_options.check(self._defaults, chosen, own),
         )
+        if rules_of_search is not None:
+            collections.set_search(self._db, wish.tenant, collection_id, rules_of_search)
         changed = self.get(wish.tenant, collection_id)
         return Changed(changed, *(self.rounds.begin(begun) if begun is not None else (0, 0)))
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from holdfast.core.errors import BadRequestError, HoldfastError
+from holdfast.core.errors import BadRequestError, HoldfastError, NotFoundError
 from holdfast.core.filters import Filter
 from holdfast.engine.engine import Engine
 from holdfast.engine.job_specs import SearchQuery, SearchSource
@@ -23,10 +23,14 @@ from holdfast.ledger.pay import Call
 from holdfast.ledger.query_payer import QueryPayer
 from holdfast.providers import local
 from holdfast.providers.local import LocalProvider
-from holdfast.search.searcher import Found, Mode, QualityNotice, Searcher
-from holdfast.service import source_fusion
+from holdfast.search import rules
+from holdfast.search.query import Floor, SearchPart
+from holdfast.search.searcher import MOST_RANKED, Found, Mode, QualityNotice, Searcher
+from holdfast.service import search_pages, source_fusion
 from holdfast.service.collections import Collections
+from holdfast.service.search_pages import PER_DOCUMENT, LikeThis, SearchPage, SearchRequest
 from holdfast.store.library import other_models
+from holdfast.store.library.collections import Collection
 from holdfast.vectors.base import VectorIndex
 from holdfast.vectors.encoding import Vector
 
@@ -36,6 +40,11 @@ else:
     np = LazyModule("numpy")
 
 PATIENCE = 10.0
+# By the built-in model 99 of 100 questions of random letters stay below 0.28 and real ones seldom below 0.2.
+# Of other models nothing is known, so that their floor is low.
+LOCAL_FLOOR, OTHER_FLOOR = Floor(0.28, 0.12, 0.15), Floor(0.2, 0.1, 0.2)
+RANDOM_LETTERS = Floor(0.28, 0.12, 0.30)
+SHORTEST_PIECES = 2.3  # letters per token: words have more, random letters less
 # Questions whose vectors by the built-in model are kept, and the most characters of one: about 2 MB.
 REMEMBERED, SHORT = 1000, 200
 # Seconds between two counts of a collection whose documents change all the time.
@@ -142,6 +151,8 @@ class Searching:
             model=chosen.model,
             embed=embed,
             seen=record.publish_seq,
+            floor=self._floor(chosen, question),
+            rules=rules.read(record.search),
         )
         if mode != "keyword" and (others := self._others(tenant, collection, answer.publish_seq, chosen)):
             notices.append(_other_model(chosen, others))
@@ -153,6 +164,88 @@ class Searching:
             query = SearchQuery(tenant, collection, question, k, limited, vector, self._engine.db)
             answer = source_fusion.merged(answer, query, more, notices, only=only)
         return replace(answer, notices=tuple(notices)) if notices else answer
+
+    def find(self, request: SearchRequest) -> SearchPage:
+        """A page of hits of one or several collections, perhaps by document; NotFoundError as `search`.
+
+        With `like` the hits are like that document, or like its chunk, which is not among them. Nothing is
+        embedded or paid for.
+        """
+        end = request.offset + request.k
+        most = min(MOST_RANKED, (end * PER_DOCUMENT if request.grouped else end) + 1)
+        if request.like is not None:
+            found = self._like(request, request.like, most)
+        elif len(request.collections) == 1:
+            found = self.search(
+                request.tenant,
+                request.collections[0],
+                request.text,
+                k=most,
+                documents=request.documents,
+                only=request.only,
+                mode=request.mode,
+                sources=request.sources,
+            )
+        else:
+            found = self._several(request, most)
+        return search_pages.page(found, request)
+
+    def _like(self, request: SearchRequest, like: LikeThis, most: int) -> Found:
+        parts = [self._part(request, record, []) for record in self._records(request)]
+        found = self._searcher.like(
+            request.tenant, parts, like.document_id, most, at=like.at, only=request.only
+        )
+        if found is None:
+            message = f"nothing of document {like.document_id!r} is searchable"
+            raise NotFoundError(message, code="unknown_document")
+        return found
+
+    def _several(self, request: SearchRequest, most: int) -> Found:
+        notices: list[QualityNotice] = []
+        parts = [self._part(request, record, notices) for record in self._records(request)]
+        found = self._searcher.search_several(
+            request.tenant,
+            parts,
+            request.text,
+            most,
+            documents=request.documents,
+            only=request.only,
+            mode=request.mode,
+        )
+        if request.sources is not None and index.CHUNKS not in request.sources:
+            found = replace(found, hits=())
+        for source in self._sources(request.mode, request.sources):
+            for name in request.collections:
+                limited = None if request.documents is None else tuple(request.documents)
+                query = SearchQuery(request.tenant, name, request.text, most, limited, None, self._engine.db)
+                found = source_fusion.merged(found, query, [source], notices, only=request.only)
+        return replace(found, notices=tuple(notices), legs=tuple(dict.fromkeys(found.legs)))
+
+    def _records(self, request: SearchRequest) -> list[Collection]:
+        names = dict.fromkeys(request.collections)
+        return [self._collections.get(request.tenant, name) for name in names]
+
+    def _part(self, request: SearchRequest, record: Collection, notices: list[QualityNotice]) -> SearchPart:
+        chosen = self._collections.choices(record)
+
+        def embed(text: str) -> Vector | None:
+            try:
+                return self._embed(request.tenant, record.id, chosen, text)
+            except HoldfastError as error:
+                notices.append(_unembedded(chosen, error))
+                return None
+
+        floor = self._floor(chosen, request.text)
+        return SearchPart(record.id, embed, chosen.provider, chosen.model, floor, rules.read(record.search))
+
+    def _floor(self, chosen: index.Choices, text: str) -> Floor:
+        """Which cosines are chance, by the model and by whether the question looks like words."""
+        provider = self._engine.parts.providers.get(chosen.provider)
+        if not isinstance(provider, LocalProvider):
+            return OTHER_FLOOR
+        plain = text[:SHORT]
+        is_odd = plain.isascii() and provider.letters_per_token(plain) < SHORTEST_PIECES
+        return RANDOM_LETTERS if is_odd else LOCAL_FLOOR
 
     def _sources(self, mode: Mode, names: Sequence[str] | None) -> list[SearchSource]:
         """The sources to look in besides the chunks; BadRequestError for a name that there is not."""

@@ -84,4 +84,5 @@ def _hit(
         (part,),
         {},
         source,
+        document.collection,
     )

@@ -1,5 +1,6 @@
 """Search: the passages that answer, with the words of the question marked."""
 
+from dataclasses import dataclass
 from typing import Annotated
 from urllib.parse import urlencode
 
@@ -8,18 +9,46 @@ from fastapi import Query, Request
 from fastapi.responses import RedirectResponse, Response
 
 from holdfast.bootstrap import AppServices
+from holdfast.core import filters
+from holdfast.core.errors import BadRequestError
 from holdfast.core.records import TENANT
-from holdfast.search.searcher import Found
+from holdfast.search.searcher import Hit
 from holdfast.service import originals
 from holdfast.service.access import Identity
-from holdfast.service.records import Collection
+from holdfast.service.search_pages import MOST_COLLECTIONS, MOST_OFFSET, SearchPage, SearchRequest
 from holdfast.web import rendering, slow_requests
 from holdfast.web.parts import Services, access_of
 
 LONGEST = 10_000
 HITS = 20
 
+EVERYWHERE = "*"
+
 router = rendering.router()
+
+
+@dataclass(frozen=True, slots=True)
+class PageQuery:
+    """What the form of the page asks for."""
+
+    q: str
+    collection: str
+    filter: str = ""
+    group: bool = False
+    offset: int = 0
+
+    def request(self, tenant: str, collections: list[str]) -> SearchRequest:
+        """The search; BadRequestError for a filter that cannot be used."""
+        only = filters.read(self.filter) if self.filter else None
+        return SearchRequest(
+            tenant, collections, self.q, k=HITS, offset=self.offset, only=only, grouped=self.group
+        )
+
+    def at(self, offset: int) -> str:
+        """The URL of another page of the same hits."""
+        fields = {"q": self.q, "collection": self.collection, "filter": self.filter}
+        fields |= {"group": "1"} if self.group else {}
+        return "/search?" + urlencode(fields | {"offset": str(offset)}, errors="replace")
 
 
 @router.get("/search")
@@ -30,6 +59,9 @@ async def search(
     q: Annotated[str, Query(max_length=LONGEST)] = "",
     collection: str = "",
     suggest: Annotated[str, Query(max_length=LONGEST)] = "",
+    only: Annotated[str, Query(alias="filter", max_length=filters.MOST_TEXT)] = "",
+    group: str = "",
+    offset: Annotated[int, Query(ge=0, le=MOST_OFFSET)] = 0,
 ) -> Response:
     """Show what answers a question. Nothing is looked for, or paid, before somebody asks.
 
@@ -39,41 +71,52 @@ async def search(
     if q.strip() and not access_of(request).is_ours(request):
         suggested = urlencode({"suggest": q, "collection": collection}, errors="replace")
         return RedirectResponse(f"/search?{suggested}", 303)
+    query = PageQuery(q, collection, only.strip(), bool(group), offset)
     if not services.search.waits:
-        return await to_thread.run_sync(_answered, request, services, who, (q, suggest), collection)
+        return await to_thread.run_sync(_answered, request, services, who, query, suggest)
     async with slow_requests.places(slow_requests.Pool.QUESTIONS).place(who.tenant) as limiter:
-        return await to_thread.run_sync(
-            _answered, request, services, who, (q, suggest), collection, limiter=limiter
-        )
+        return await to_thread.run_sync(_answered, request, services, who, query, suggest, limiter=limiter)
 
 
 def _answered(
-    request: Request, services: AppServices, who: Identity, words: tuple[str, str], collection: str
+    request: Request, services: AppServices, who: Identity, query: PageQuery, suggest: str
 ) -> Response:
-    q, suggest = words
     known = services.collections.all(who.tenant)
-    chosen = next((each for each in known if each.id == collection), known[0] if known else None)
-    result: Found | None = None
-    if q.strip() and chosen is not None and TENANT.fullmatch(chosen.id):
-        result = services.search.search(who.tenant, chosen.id, q, k=HITS)
+    chosen = next((each for each in known if each.id == query.collection), known[0] if known else None)
+    everywhere = query.collection == EVERYWHERE
+    names = [each.id for each in known][:MOST_COLLECTIONS] if everywhere else [chosen.id] if chosen else []
+    result: SearchPage | None = None
+    problem = ""
+    if query.q.strip() and all(map(TENANT.fullmatch, names)) and names:
+        try:
+            result = services.search.find(query.request(who.tenant, names))
+        except BadRequestError as error:
+            problem = error.message
     return rendering.page(
         request,
         who,
         "search.html",
         "Search",
-        q=q,
+        q=query.q,
+        query=query,
+        everywhere=everywhere,
+        problem=problem,
+        hits=HITS,
         chosen=chosen,
         collections=known,
         found=result,
-        paged=_paged(services, who, chosen, result),
+        paged=_paged(services, who, result),
         suggest=suggest,
     )
 
 
-def _paged(services: AppServices, who: Identity, chosen: Collection | None, result: Found | None) -> set[str]:
+def _paged(services: AppServices, who: Identity, result: SearchPage | None) -> set[str]:
     """Those of the documents found whose pages can be shown as pictures."""
-    if result is None or chosen is None:
+    if result is None:
         return set()
-    ids = {hit.document_id for hit in result.hits}
-    views = services.views.some(who.tenant, chosen.id, ids)
+    hits: list[Hit] = [*result.hits, *(hit for group in result.groups for hit in group.hits)]
+    ids: dict[str, set[str]] = {}
+    for hit in hits:
+        ids.setdefault(hit.collection, set()).add(hit.document_id)
+    views = [view for name, some in ids.items() for view in services.views.some(who.tenant, name, some)]
     return {view.document.id for view in views if originals.has_pages(view.document)}

@@ -1,7 +1,7 @@
 """Collections: what is searched together, and how its documents are indexed."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import Row, bindparam, literal_column, select, update
@@ -28,6 +28,7 @@ class Collection:
     options: Mapping[str, Any]
     publish_seq: int
     created_at: float
+    search: Mapping[str, Any] = field(default_factory=dict)
 
 
 def no_collection(collection: str, others: Sequence[str] = ()) -> NotFoundError:
@@ -67,6 +68,7 @@ NEW_COLLECTION = _new_collection.on_conflict_do_update(
     set_={
         "title": _new_collection.excluded.title,
         "options": _new_collection.excluded.options,
+        "search": None,
         "created_at": _new_collection.excluded.created_at,
         "deleted": False,
     },
@@ -83,6 +85,15 @@ SET_COLLECTION = (
     .where(collections.c.tenant == bindparam("b_tenant"), collections.c.id == bindparam("b_id"))
     .values(title=bindparam("b_title"), options=bindparam("b_options"))
 )
+SET_SEARCH = (
+    update(collections)
+    .where(
+        collections.c.tenant == bindparam("b_tenant"),
+        collections.c.id == bindparam("b_id"),
+        ~collections.c.deleted,
+    )
+    .values(search=bindparam("b_search"))
+)
 GONE_COLLECTION = (
     update(collections)
     .where(collections.c.tenant == bindparam("b_tenant"), collections.c.id == bindparam("b_id"))
@@ -91,7 +102,13 @@ GONE_COLLECTION = (
 
 
 def _collection(row: Row[Any]) -> Collection:
-    return Collection(**row._asdict() | {"options": row.options or {}})
+    return Collection(**row._asdict() | {"options": row.options or {}, "search": row.search or {}})
+
+
+def set_search(db: Database, tenant: str, collection_id: str, rules: Mapping[str, Any]) -> None:
+    """The collection is searched by these rules from now on; nothing is indexed again."""
+    values = {"b_tenant": tenant, "b_id": collection_id, "b_search": dict(rules) or None}
+    db.write("set_search", lambda tx: tx.execute(SET_SEARCH, values))
 
 
 def collection(db: Database, tenant: str, collection_id: str) -> Collection | None:

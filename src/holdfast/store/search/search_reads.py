@@ -373,6 +373,7 @@ class StoredChunk(NamedTuple):
     generation: int
     slice: int
     position: int
+    collection: str
 
 
 _document = func.substr(heads.c.subject, len(subjects.DOCUMENT) + 1)
@@ -392,6 +393,7 @@ CHUNKS_OF = (
         chunks.c.generation,
         chunks.c.slice,
         chunks.c.position,
+        heads.c.collection,
     )
     .join_from(
         chunks,

@@ -1,0 +1,95 @@
+"""What is asked of a search, and its hits page by page, one by one or by document."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from holdfast.core.errors import BadRequestError
+from holdfast.core.filters import Filter
+from holdfast.core.records import TENANT
+from holdfast.search.searcher import Found, Hit, Mode, QualityNotice
+
+MOST_COLLECTIONS = 20
+MOST_OFFSET = 900
+PER_DOCUMENT = 3  # hits that are shown of each document
+
+
+@dataclass(frozen=True, slots=True)
+class LikeThis:
+    """A document, or its chunk at (slice, position), that hits should be like."""
+
+    document_id: str
+    at: tuple[int, int] | None = None
+
+    @classmethod
+    def read(cls, text: str) -> Self:
+        """From `DOCUMENT` or `DOCUMENT@SLICE.POSITION`; BadRequestError for anything else."""
+        document, _, place = text.partition("@")
+        numbers = place.split(".") if place else []
+        fits = all(each.isascii() and each.isdigit() and len(each) < 10 for each in numbers)
+        if not TENANT.fullmatch(document) or not fits or len(numbers) not in {0, 2}:
+            message = "`like` is the id of a document, or of a chunk: DOCUMENT@SLICE.POSITION"
+            raise BadRequestError(message, code="bad_request")
+        return cls(document, (int(numbers[0]), int(numbers[1])) if numbers else None)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchRequest:
+    """A question to one or several collections, and which page of the hits is wanted."""
+
+    tenant: str
+    collections: Sequence[str]
+    text: str = ""
+    like: LikeThis | None = None
+    k: int = 10
+    offset: int = 0
+    documents: Sequence[str] | None = None
+    only: Filter | None = None
+    mode: Mode = "hybrid"
+    sources: Sequence[str] | None = None
+    grouped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentHits:
+    """A document with its best hits, the best first."""
+
+    document_id: str
+    title: str
+    collection: str
+    score: float
+    hits: tuple[Hit, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SearchPage:
+    """Hits, or groups of them; `next_offset` is where the next page begins, None on the last."""
+
+    hits: tuple[Hit, ...]
+    groups: tuple[DocumentHits, ...]
+    legs: tuple[str, ...]
+    notices: tuple[QualityNotice, ...]
+    publish_seq: int
+    next_offset: int | None
+
+
+def page(found: Found, request: SearchRequest) -> SearchPage:
+    """The part of the hits that the request wants."""
+    groups = _groups(found.hits) if request.grouped else ()
+    number = len(groups) if request.grouped else len(found.hits)
+    end = request.offset + request.k
+    follows = end if number > end and end <= MOST_OFFSET else None
+    part = slice(request.offset, end)
+    hits = () if request.grouped else found.hits[part]
+    return SearchPage(hits, groups[part], found.legs, found.notices, found.publish_seq, follows)
+
+
+def _groups(hits: Sequence[Hit]) -> tuple[DocumentHits, ...]:
+    """The hits by document, in the order of the best of each."""
+    by_document: dict[str, list[Hit]] = {}
+    for hit in hits:
+        by_document.setdefault(hit.document_id, []).append(hit)
+    return tuple(
+        DocumentHits(name, some[0].title, some[0].collection, some[0].score, tuple(some[:PER_DOCUMENT]))
+        for name, some in by_document.items()
+    )
