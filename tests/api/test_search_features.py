@@ -1,4 +1,4 @@
-"""Search as users know it: several collections, pages, groups, likeness, synonyms, and nothing for nonsense."""
+"""Search: several collections, pages, groups, likeness, synonyms, and nothing for nonsense."""
 
 import json
 from urllib.parse import quote
