@@ -43,7 +43,7 @@ class HitResponse(Shape):
     source: str
     chunk: str | None
     weak: bool
-    marks: list[tuple[int, int]]
+    marks: list[Annotated[list[int], Field(min_length=2, max_length=2)]]
 
 
 class HitGroup(Shape):
