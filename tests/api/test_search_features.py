@@ -35,9 +35,9 @@ def test_random_letters_find_nothing_and_words_still_do(client, shelf):
 
 def test_what_has_few_of_the_words_is_marked_as_weak(client, shelf):
     """The best hit has the words; another may be shown, as what it is."""
-    found = hits(client, q="lamp oil of the lighthouse")
-    assert [each["weak"] for each in found][:1] == [False]
-    assert all(each["weak"] for each in found[1:])
+    others = hits(client, q="lamp oil of the lighthouse")
+    assert [each["weak"] for each in others][:1] == [False]
+    assert all(each["weak"] for each in others[1:])
 
 
 def test_hits_say_where_the_words_are(client, shelf):
@@ -84,9 +84,9 @@ def test_more_like_this_finds_other_documents_and_pays_nothing(client, install, 
     similar = client.indexed("The keeper of the light trims the wick of the lamp, and oils it at dusk.")
     assert hits(client, like=shelf["lamp"])[0]["document_id"] == similar["id"]
     chunk = hits(client, q="wick lamp")[0]
-    found = hits(client, like=chunk["chunk"])
-    assert chunk["document_id"] not in {each["document_id"] for each in found}
-    assert found[0]["document_id"] in {shelf["lamp"], similar["id"]}
+    others = hits(client, like=chunk["chunk"])
+    assert chunk["document_id"] not in {each["document_id"] for each in others}
+    assert others[0]["document_id"] in {shelf["lamp"], similar["id"]}
     assert client.post("search", {"collections": ["shelf"], "like": "no-such"}).status == 404
     assert client.post("search", {"collections": ["shelf"], "like": "a@b"}).status == 400
     assert client.post("search", {"collections": ["shelf"], "like": "a", "q": "b"}).status == 400

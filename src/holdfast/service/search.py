@@ -174,9 +174,9 @@ class Searching:
         end = request.offset + request.k
         most = min(MOST_RANKED, (end * PER_DOCUMENT if request.grouped else end) + 1)
         if request.like is not None:
-            found = self._like(request, request.like, most)
+            result = self._like(request, request.like, most)
         elif len(request.collections) == 1:
-            found = self.search(
+            result = self.search(
                 request.tenant,
                 request.collections[0],
                 request.text,
@@ -187,23 +187,23 @@ class Searching:
                 sources=request.sources,
             )
         else:
-            found = self._several(request, most)
-        return search_pages.page(found, request)
+            result = self._several(request, most)
+        return search_pages.page(result, request)
 
     def _like(self, request: SearchRequest, like: LikeThis, most: int) -> Found:
         parts = [self._part(request, record, []) for record in self._records(request)]
-        found = self._searcher.like(
+        result = self._searcher.like(
             request.tenant, parts, like.document_id, most, at=like.at, only=request.only
         )
-        if found is None:
+        if result is None:
             message = f"nothing of document {like.document_id!r} is searchable"
             raise NotFoundError(message, code="unknown_document")
-        return found
+        return result
 
     def _several(self, request: SearchRequest, most: int) -> Found:
         notices: list[QualityNotice] = []
         parts = [self._part(request, record, notices) for record in self._records(request)]
-        found = self._searcher.search_several(
+        result = self._searcher.search_several(
             request.tenant,
             parts,
             request.text,
@@ -213,13 +213,13 @@ class Searching:
             mode=request.mode,
         )
         if request.sources is not None and index.CHUNKS not in request.sources:
-            found = replace(found, hits=())
+            result = replace(result, hits=())
         for source in self._sources(request.mode, request.sources):
             for name in request.collections:
                 limited = None if request.documents is None else tuple(request.documents)
                 query = SearchQuery(request.tenant, name, request.text, most, limited, None, self._engine.db)
-                found = source_fusion.merged(found, query, [source], notices, only=request.only)
-        return replace(found, notices=tuple(notices), legs=tuple(dict.fromkeys(found.legs)))
+                result = source_fusion.merged(result, query, [source], notices, only=request.only)
+        return replace(result, notices=tuple(notices), legs=tuple(dict.fromkeys(result.legs)))
 
     def _records(self, request: SearchRequest) -> list[Collection]:
         names = dict.fromkeys(request.collections)

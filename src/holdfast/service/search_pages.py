@@ -24,8 +24,8 @@ class LikeThis:
     @classmethod
     def read(cls, text: str) -> Self:
         """From `DOCUMENT` or `DOCUMENT@SLICE.POSITION`; BadRequestError for anything else."""
-        document, _, place = text.partition("@")
-        numbers = place.split(".") if place else []
+        document, _, position = text.partition("@")
+        numbers = position.split(".") if position else []
         fits = all(each.isascii() and each.isdigit() and len(each) < 10 for each in numbers)
         if not TENANT.fullmatch(document) or not fits or len(numbers) not in {0, 2}:
             message = "`like` is the id of a document, or of a chunk: DOCUMENT@SLICE.POSITION"
@@ -73,15 +73,15 @@ class SearchPage:
     next_offset: int | None
 
 
-def page(found: Found, request: SearchRequest) -> SearchPage:
+def page(result: Found, request: SearchRequest) -> SearchPage:
     """The part of the hits that the request wants."""
-    groups = _groups(found.hits) if request.grouped else ()
-    number = len(groups) if request.grouped else len(found.hits)
+    groups = _groups(result.hits) if request.grouped else ()
+    number = len(groups) if request.grouped else len(result.hits)
     end = request.offset + request.k
     follows = end if number > end and end <= MOST_OFFSET else None
     part = slice(request.offset, end)
-    hits = () if request.grouped else found.hits[part]
-    return SearchPage(hits, groups[part], found.legs, found.notices, found.publish_seq, follows)
+    hits = () if request.grouped else result.hits[part]
+    return SearchPage(hits, groups[part], result.legs, result.notices, result.publish_seq, follows)
 
 
 def _groups(hits: Sequence[Hit]) -> tuple[DocumentHits, ...]:

@@ -29,7 +29,7 @@ router = rendering.router()
 
 @dataclass(frozen=True, slots=True)
 class PageQuery:
-    """What the form of the page asks for."""
+    """What the form of the search asks for."""
 
     q: str
     collection: str
