@@ -11,8 +11,8 @@ from holdfast.documents.parse.records import Format, ParseLimits
 from tests.documents import ocr, scans
 
 TILTED = [
-    *({"tilt": 2.0}, {"tilt": -2.0, "noise": 40}, {"tilt": 1.0, "font": scans.SERIF}, {"noise": 80}),
-    *({"tilt": -1.5, "font": scans.SERIF}, {"tilt": 0.5, "noise": 20}),
+    *({"tilt": 2.0}, {"tilt": -2.0, "noise": 40}, {"tilt": 1.0, "font": scans.SERIF}),
+    *({"tilt": -1.5, "font": scans.SERIF, "noise": 80},),
 ]
 
 

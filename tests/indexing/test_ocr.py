@@ -15,15 +15,22 @@ from tests.documents import ocr, scans
 from tests.indexing.install import Asking, IndexingInstall
 
 
+@pytest.fixture(scope="session")
+def asking_parser():
+    """One parser for all: loading a language takes a moment."""
+    parser = Asking()
+    yield parser
+    parser.close()
+
+
 @pytest.fixture
-def asking(database_url, tmp_path, meter):
+def asking(database_url, tmp_path, meter, asking_parser):
     """An installation whose parser remembers which pages it was asked to recognise."""
     ocr.require_ocr()
-    parser = Asking()
-    install = IndexingInstall(database_url, tmp_path / "data", meter, parser)
+    asking_parser.asked.clear()
+    install = IndexingInstall(database_url, tmp_path / "data", meter, asking_parser)
     yield install
     install.close()
-    parser.close()
 
 
 def scan(word, seed=1):
