@@ -14,6 +14,7 @@ import mmap
 import re
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import pypdfium2 as pdfium  # type: ignore[import-untyped]
@@ -21,7 +22,14 @@ from pypdfium2 import raw
 
 from holdfast.core.errors import WorkError
 from holdfast.core.text import plain
-from holdfast.documents.parse import page_quality, pdf_layout, pdf_running_heads, source
+from holdfast.documents.parse import (
+    page_quality,
+    pdf_footnotes,
+    pdf_forms,
+    pdf_layout,
+    pdf_running_heads,
+    source,
+)
 from holdfast.documents.parse.pdf_characters import Line
 from holdfast.documents.parse.pdf_layout import PagePart, PageText
 from holdfast.documents.parse.records import (
@@ -159,6 +167,7 @@ def _opened(path: Readable) -> Iterator[pdfium.PdfDocument]:
             "the PDF is damaged and cannot be opened; upload it again", code="broken_file"
         ) from error
     try:
+        document.init_forms()  # does nothing without a form
         yield document
     finally:
         document.close()
@@ -189,7 +198,9 @@ def _has_text(document: pdfium.PdfDocument, number: int) -> bool:
     """True if page `number`, from 0, has text; a page that cannot be loaded has none."""
     try:
         with contextlib.closing(document[number]) as page, contextlib.closing(page.get_textpage()) as text:
-            return bool(text.count_chars() and text.get_text_range().strip())
+            return bool(text.count_chars() and text.get_text_range().strip()) or bool(
+                pdf_forms.rows(document, page)
+            )
     except pdfium.PdfiumError:
         return False
 
@@ -205,6 +216,8 @@ def _page(document: pdfium.PdfDocument, number: int) -> PageText:
             parts = pdf_layout.parts(page, text, whole)
             if parts is None:
                 parts = [PagePart(tuple(_lines(text, whole)))]
+            if fields := pdf_forms.rows(document, page):
+                parts.append(PagePart(rows=fields))
             _left, low, _right, high = page.get_cropbox()
             if not page_quality.is_unread(page, text, whole):
                 return PageText(tuple(parts), low, high)
@@ -221,7 +234,8 @@ def _body(text: PageText, edges: Mapping[int, Any], number: int, pages: int) -> 
     """
     text = text.without(pdf_running_heads.running_lines(edges, number, pages))
     foot = text.low + (text.high - text.low) / 10
-    return text.without([line for line in text.lines if line.top <= foot and _FOLIO.fullmatch(line.text)])
+    text = text.without([line for line in text.lines if line.top <= foot and _FOLIO.fullmatch(line.text)])
+    return replace(text, parts=pdf_footnotes.last(text.parts, _commonest(text.lines) if text.lines else 0.0))
 
 
 def _page_blocks(page: PageText) -> Iterator[TextBlock]:
