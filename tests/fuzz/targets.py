@@ -10,6 +10,7 @@ from holdfast.core.text import plain
 from holdfast.documents import chunk, text_units
 from holdfast.documents.chunk import ChunkOptions
 from holdfast.documents.parse import (
+    containers,
     encodings,
     html,
     json_records,
@@ -180,6 +181,7 @@ TARGETS: dict[str, Target] = {
     "RTF": lambda text: list(rich_text.blocks("{\\rtf1 " + text)),
     "message": lambda text: mail.pages_of(mail.parsed_eml(_bytes("From: a\nMIME-Version: 1.0\n" + text))),
     "code": source_code.pages,
+    "name of a member": containers.plain_name,
     "machine data": machine_data.readable_text,
     "lines of a PDF": _pdf_lines,
     "columns and tables of a PDF": _pdf_columns,

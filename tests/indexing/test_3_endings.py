@@ -9,7 +9,7 @@ from holdfast.core.errors import NotFoundError
 from holdfast.core.states import Disposition, Status
 from holdfast.service.documents import Upload
 from holdfast.service.requests import RequestContext
-from holdfast.store.library import document_requests, documents
+from holdfast.store.library import document_members, document_requests
 from tests.documents import files, pdfs
 from tests.indexing import books
 from tests.indexing.install import WISH, endings
@@ -21,7 +21,8 @@ BAD = {
     "broken_file": (b"%PDF-1.7\n" + b"\x00garbage" * 50, "torn.pdf"),
     "machine_data": (b"!function(e){return e&&e.a?[1,2]:{}}();" * 400, "tides.min.js"),
     "old_office": (files.compound_file({"WordDocument": b"x" * 5000}), "letter.doc"),
-    "unknown_format": (files.archive({"a.bin": b"zip of things"}), "things.zip"),
+    "unknown_format": (files.compound_file({"VisioDocument": b"x" * 5000}), "plan.vsd"),
+    "unsafe_archive": (files.archive({"../a.txt": b"outside"}), "things.zip"),
 }
 
 
@@ -138,14 +139,14 @@ class CutOffError(Exception):
     """The process ended here."""
 
 
-def cut_off(*_):
+def cut_off(*_, **__):
     raise CutOffError
 
 
 def test_a_deletion_that_was_cut_off_can_be_asked_for_again(install, monkeypatch):
     """After a crash between its two halves nothing is visible, and the document can still be deleted."""
     document = install.indexed(OLD)
-    monkeypatch.setattr(documents, "remove", cut_off)
+    monkeypatch.setattr(document_members, "remove", cut_off)
     with pytest.raises(CutOffError):
         install.documents.delete(WISH, document.id)
     monkeypatch.undo()
@@ -207,13 +208,13 @@ def test_new_content_for_a_document_that_is_being_deleted_does_not_bring_it_back
 def test_a_document_asked_for_between_the_halves_of_its_deletion_is_gone(install, monkeypatch):
     """Its head was deleted, its row not yet, when a request came: the deletion looks once more."""
     document = install.indexed(OLD)
-    genuine = documents.remove
+    genuine = document_members.remove
 
-    def late(db, tenant, document_id):
+    def late(*about, **more):
         assert install.client().index(WISH, document.id).answer.created
-        return genuine(db, tenant, document_id)
+        return genuine(*about, **more)
 
-    monkeypatch.setattr(documents, "remove", late)
+    monkeypatch.setattr(document_members, "remove", late)
     install.documents.delete(WISH, document.id)
     assert install.work() == []
     assert install.find("windmill") == []

@@ -9,6 +9,7 @@ import pytest
 from holdfast import bootstrap, settings
 from holdfast.service.documents import Upload
 from holdfast.service.requests import RequestContext
+from holdfast.store.library import document_members
 from tests.commands import caller
 
 
@@ -28,6 +29,17 @@ def papers(holdfast):
         services.collections.make(RequestContext(), "sample")
         uploads = [Upload(b"Anchors hold.", "anchors.txt"), Upload(b"Ropes wear.", "ropes.txt")]
         return [taking.document.id for taking in services.documents.add(RequestContext(), "papers", uploads)]
+
+
+def test_a_document_shows_what_it_contains_and_what_it_lies_in(holdfast, papers):
+    """For people in one line each, for scripts with ids and names."""
+    box, child = papers
+    with bootstrap.open_runtime(settings.load()) as runtime:
+        link = {"tenant": "default", "parent": box, "child": child}
+        runtime.db.write("link", lambda tx: tx.execute(document_members.LINK, link))
+    shown = json.loads(holdfast("documents", "show", box, "--json")[1])
+    assert [(each["id"], each["name"]) for each in shown["children"]] == [(child, "ropes.txt")]
+    assert f"{box} (anchors.txt)" in holdfast("documents", "show", child)[1]
 
 
 def test_collections_are_listed_and_shown(holdfast, papers):

@@ -46,6 +46,8 @@ GROWN = {
         'Title of ' || n, 'text', 'd' || n, 1, 1.0, n, n % 1000 = 9,
         CASE WHEN n % 1000 = 8 THEN '{}' END, 1, CASE WHEN n % 2 = 0 THEN 'd' || n END,
         CASE WHEN n % 1000 = 7 THEN '[]' END FROM g""",
+    "document_members": """tenant, parent, child
+        SELECT 'default', 'old-' || (n % 1000), 'old-' || n FROM g""",
     "document_values": """tenant, document, position, collection, path, kind, key
         SELECT 'default', 'old-' || n, 0,
         CASE WHEN n % 10000 = 5 THEN 'rare' WHEN (n / 100) % 2 = 1 THEN 'c7' ELSE 'c' || (n % 100) END,

@@ -197,6 +197,12 @@ def one_document(services: Services, document: PathDocument) -> Response:
     return Response(body, headers={"ETag": f'"{document.generation}"'}, media_type=JSONResponse.media_type)
 
 
+@router.get("/documents/{document_id}/members", response_model=schemas_documents.Members)
+def members(services: Services, caller: Reader, document: PathDocument) -> schemas_documents.Members:
+    """List the documents inside an archive or a message, and the ones that contain this document."""
+    return schemas_documents.Members.of(services.documents.around(document, only=caller.only))
+
+
 @router.patch(
     "/documents/{document_id}",
     status_code=202,

@@ -1,5 +1,6 @@
 """What collections and documents look like on the wire. Times are UTC, money is in US dollars."""
 
+import dataclasses
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
@@ -16,6 +17,7 @@ from holdfast.kinds.index import Choices
 from holdfast.ledger.prices import NANO
 from holdfast.service import gap_sentences, records
 from holdfast.service.document_views import DocumentView
+from holdfast.service.documents import Family
 from holdfast.service.explanations import Waiting
 from holdfast.service.records import RunProgress, RunStanding
 
@@ -194,6 +196,27 @@ class Cost(Shape):
             "reused_calls": spent.reused_calls,
             "unpriced_calls": spent.unpriced_calls,
         }
+
+
+class LinkedDocumentResponse(Shape):
+    """A document that contains another, or lies in it; `name` is its name in the archive or message."""
+
+    id: str
+    title: str
+    name: str
+    collection: str
+
+
+class Members(Shape):
+    """The documents that contain this one, and those inside it: files of an archive, attachments."""
+
+    parents: list[LinkedDocumentResponse]
+    children: list[LinkedDocumentResponse]
+
+    @classmethod
+    def of(cls, family: Family) -> "Members":
+        """The documents around a document as they are shown."""
+        return cls(**dataclasses.asdict(family))
 
 
 class FailureResponse(Shape):

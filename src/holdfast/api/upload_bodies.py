@@ -76,11 +76,13 @@ class UploadBody:
     metadata: dict[str, Any] | None = None
     labels: tuple[str, ...] = ()
     password: str | None = field(default=None, repr=False)
+    any_format: bool = False
 
     def upload(self) -> Upload:
         """The content for the library; WorkError for a file of a format that is not supported."""
         if self.file is not None:
-            check_format(self.file)
+            if not self.any_format:
+                check_format(self.file)
             about = self.options, self.metadata, self.labels, self.password
             return Upload(self.file, self.name, self.title, "upload", *about)
         content = (self.text or "").encode()
@@ -191,6 +193,7 @@ async def _form(request: Request) -> AsyncIterator[UploadBody]:
             metadata=known.metadata,
             labels=tuple(known.labels or ()),
             password=known.password,
+            any_format=parts.of(request).runtime.parser.takes_anything,
         )
 
 

@@ -76,7 +76,7 @@ def _import(parts: KindParts) -> Kind:
 
 
 BUILT_IN: tuple[Callable[[KindParts], Kind], ...] = (
-    lambda parts: index.Index(parts.db, parts.blobs, parts.parser).kind(),
+    lambda parts: index.Index(parts.db, parts.blobs, parts.parser, quota(parts.settings)).kind(),
     _action,
     _webhook,
     lambda parts: qa.Qa(parts.db).kind(),

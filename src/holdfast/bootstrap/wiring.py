@@ -91,7 +91,7 @@ def _wired(
 ) -> Runtime:
     supplies = providers.supplies_of(settings)
     shelf, vectors = _shelf(settings), duties.filling_of(settings, db)
-    parser = Parser(_limits(settings))
+    parser = Parser(_limits(settings), own=settings.parsers)
     if kinds is None:
         kinds = own_kinds.known_kinds(
             own_kinds.KindParts(

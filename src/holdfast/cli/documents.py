@@ -16,7 +16,7 @@ from holdfast.core.states import shown
 from holdfast.kinds.index import Choices
 from holdfast.service import formatting, gap_sentences
 from holdfast.service.document_views import STATUSES, DocumentView, Viewing
-from holdfast.service.records import Collection, Counts, DocumentQuery, SortKey
+from holdfast.service.records import Collection, Counts, DocumentQuery, LinkedDocument, SortKey
 from holdfast.service.requests import RequestContext
 
 STEP = 200
@@ -147,8 +147,17 @@ def _matching(
 def show_document(tenant: str, document: str, *, as_json: bool) -> None:
     """The document is on standard output."""
     with context.services(None) as services:
-        view = services.views.view(services.documents.get(tenant, _id(document)))
-    _print_fields(_shape(view), as_json=as_json)
+        record = services.documents.get(tenant, _id(document))
+        view, family = services.views.view(record), services.documents.around(record)
+    fields = _shape(view) | schemas_documents.Members.of(family).model_dump(mode="json")
+    if not as_json:
+        for name in ("parents", "children"):
+            fields[name] = _linked(getattr(family, name))
+    _print_fields(fields, as_json=as_json)
+
+
+def _linked(documents: Sequence[LinkedDocument]) -> str | None:
+    return ", ".join(f"{each.id} ({each.title})" for each in documents) or None
 
 
 def describe_document(

@@ -28,12 +28,13 @@ from holdfast.engine import kinds as offers
 from holdfast.engine.job_specs import SearchSource
 from holdfast.engine.kinds import Finish, Kind, Offer
 from holdfast.engine.work import Work
-from holdfast.kinds import recognition
+from holdfast.kinds import members, recognition
 from holdfast.kinds.log_phrases import many
 from holdfast.ledger.pay import Call
 from holdfast.search import term_counts, tokenizer
 from holdfast.store.base.database import Database, Tx
 from holdfast.store.library import document_passwords, documents, integrity
+from holdfast.store.library.quotas import UNLIMITED, Quota
 from holdfast.store.protocol import slices
 from holdfast.store.search import search_reads as search_store
 
@@ -152,8 +153,9 @@ def _parsers() -> str:
 class Index:
     """The work of indexing, in one process."""
 
-    def __init__(self, db: Database, shelf: Blobs, parser: Parser) -> None:
+    def __init__(self, db: Database, shelf: Blobs, parser: Parser, quota: Quota = UNLIMITED) -> None:
         self._db = db
+        self._quota = quota
         self._shelf = shelf
         self._parser = parser
         self._recognition = recognition.Recognition(db, parser)
@@ -185,17 +187,22 @@ class Index:
         )
         if outline.format in records.IMAGES and cannot is not None:
             raise WorkError(f"this is an image, whose text is read by OCR, and {cannot}", code="ocr_missing")
-        cuts = records.slices(outline, pages=chosen.slice_pages, rows=chosen.slice_rows)
-        return [
+        cuts: Sequence[records.UnitRange] = ()
+        if outline.format is not Format.ZIP:
+            cuts = records.slices(outline, pages=chosen.slice_pages, rows=chosen.slice_rows)
+        text = [
             Slice(
                 {"format": outline.format.value, "first": piece.first, "last": piece.last, "of": len(cuts)},
                 weight=max(1, piece.last - piece.first + 1),
             )
             for piece in cuts
         ]
+        return [*text, *members.slices(self._db, work, outline)]
 
     def run(self, work: Work) -> Finish:
         """One slice: parsed, cut, embedded or looked up, and ready to be published."""
+        if work.payload.get("members"):
+            return Finish(members.taken_out(work, self._shelf, self._parser))
         chosen = _chosen(work)
         piece = work.payload
         form = Format(str(piece["format"]))
@@ -256,10 +263,10 @@ class Index:
         recognised: Sequence[records.Page] = (),
     ) -> Cut:
         path = self._shelf.path(work.content)
-        request = path, form, units, chosen.cutting(), known
+        request, name = (path, form, units, chosen.cutting(), known), str(work.options.get("name", ""))
 
         def cut(password: str | None) -> Cut:
-            return self._parser.cut(*request, recognised=recognised, password=password)
+            return self._parser.cut(*request, recognised=recognised, password=password, name=name)
 
         return self._opened(work, cut)
 
@@ -345,9 +352,10 @@ class Index:
         """The document's facts are those of the generation that becomes visible; one without text is none."""
         done = slices.done(tx, claim.run_id)
         total = sum(each.copy.chunks for each in done)
-        if not total:
-            raise WorkError("no text was found in the document", code="no_text")
         results = [each.result for each in done]
+        inside = members.published(tx, claim, results, self._quota)
+        if not total and not inside:
+            raise WorkError("no text was found in the document", code="no_text")
         unread = gaps.grouped(
             (page, gap) for each in results for page, _, _, gap in each.get("readings", ()) if gap
         )

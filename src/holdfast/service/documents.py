@@ -22,9 +22,17 @@ from holdfast.engine.engine import Engine
 from holdfast.kinds import index
 from holdfast.service import key_restrictions, missing_content, names
 from holdfast.service.requests import RequestContext
-from holdfast.store.library import collections, document_requests, document_values, documents, quotas
+from holdfast.store.library import (
+    collections,
+    document_members,
+    document_requests,
+    document_values,
+    documents,
+    quotas,
+)
 from holdfast.store.library.bulk_updates import BulkUpdate
 from holdfast.store.library.collections import Collection
+from holdfast.store.library.document_members import LinkedDocument
 from holdfast.store.library.document_requests import AddedDocument, IndexRequest, Taken
 from holdfast.store.library.documents import Document, DocumentDraft, DocumentSource
 from holdfast.store.library.quotas import UNLIMITED, Quota
@@ -58,6 +66,14 @@ class UploadResult:
     def disposition(self) -> Disposition:
         """What became of the request."""
         return self.answer.disposition
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """The documents around a document: those that contain it, and those inside it."""
+
+    parents: Sequence[LinkedDocument]
+    children: Sequence[LinkedDocument]
 
 
 class Documents:
@@ -107,6 +123,17 @@ class Documents:
             return False
         document = self.find(tenant, subject.removeprefix(subjects.DOCUMENT).partition("/")[0])
         return document is not None and filters.matches(only, document)
+
+    def around(self, document: Document, *, only: Filter | None = None) -> Family:
+        """The documents that contain this one, and those inside it, as far as they pass the filter."""
+        name = document.tenant, document.id
+
+        def seen(linked: Sequence[LinkedDocument]) -> list[LinkedDocument]:
+            shown = (each for each in linked if self.shows(name[0], subjects.of_document(each.id), only=only))
+            return list(shown)
+
+        inside = document_members.children(self._db, *name)
+        return Family(seen(document_members.parents(self._db, *name)), seen(inside))
 
     def walk(self, tenant: str, collection_id: str, step: int = 200) -> Iterator[Document]:
         """Every document of a collection, read a page at a time."""
@@ -416,14 +443,16 @@ class Documents:
         return isinstance(outcome, Landed)
 
     def delete(self, wish: RequestContext, document_id: str) -> None:
-        """Nothing of the document is visible or running any more.
+        """Nothing of the document, nor of those that only it contained, is visible or running any more.
 
         Its work ends before its row goes: after an interruption it can be deleted again. And once more after,
         for whoever asked for it in between.
         """
         self.get(wish.tenant, document_id)
         self.end(wish, document_id)
-        documents.remove(self._db, wish.tenant, document_id)
+        for member in document_members.remove(self._db, wish.tenant, document_id, actor=wish.actor):
+            if member != document_id:
+                self.end_deleted(wish, member)
         self.end_deleted(wish, document_id)
 
     def end(self, wish: RequestContext, document_id: str) -> None:

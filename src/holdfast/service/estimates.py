@@ -207,7 +207,7 @@ class Estimating:
     def _read(self, path: Path, chosen: index.Choices) -> Iterator[Sequence[ChunkText]]:
         outline = self._parser.outline(path, path.name)
         for piece in records.slices(outline, pages=chosen.slice_pages, rows=chosen.slice_rows):
-            yield self._parser.cut(path, outline.format, piece, chosen.cutting()).pieces or ()
+            yield self._parser.cut(path, outline.format, piece, chosen.cutting(), name=path.name).pieces or ()
 
     def of_collection(
         self, tenant: str, collection_id: str, *, options: Mapping[str, Any] | None = None

@@ -23,7 +23,7 @@ from holdfast.core.text import is_plain, plain
 from holdfast.service.documents import Documents, Upload, UploadResult
 from holdfast.service.requests import RequestContext
 from holdfast.store.base.database import Database
-from holdfast.store.library import collections, documents
+from holdfast.store.library import collections, document_members, documents
 from holdfast.store.library.collections import Collection
 from holdfast.store.library.documents import Document, DocumentDraft
 from holdfast.store.views import reads, run_summaries
@@ -34,7 +34,7 @@ AT_ONCE = 50
 # What is wrong with the bytes themselves: the same bytes end the same way, until the reader of them changes.
 FOR_GOOD = frozenset(
     {"archive_bomb", "broken_file", "encrypted", "machine_data", "no_text", "old_office", "too_large"}
-    | {"unknown_format", "wrong_password"}
+    | {"unknown_format", "unsafe_archive", "wrong_password"}
 )
 LOCKED = frozenset({"encrypted", "wrong_password"})
 
@@ -220,7 +220,8 @@ class _Take:
         bytes_of = documents.by_digests(*where, set(digests.values()))
         left: list[FolderFile] = []
         for file, digest in digests.items():
-            if (known := bytes_of.get(digest)) is None:
+            known = bytes_of.get(digest)
+            if known is None or known.source == document_members.SOURCE:
                 left.append(file)
             elif known.id in self.intake.claimed:
                 self.intake.same_bytes += 1
@@ -229,7 +230,11 @@ class _Take:
         names = documents.by_names(*where, {file.name for file in left})
         fresh: list[FolderFile] = []
         for file in left:
-            free = [each for each in names.get(file.name, ()) if each.id not in self.intake.claimed]
+            free = [
+                each
+                for each in names.get(file.name, ())
+                if each.id not in self.intake.claimed and each.source != document_members.SOURCE
+            ]
             if free:
                 self._change(free[-1], file)
             else:

@@ -10,6 +10,7 @@ from holdfast.store.jobs.job_results import StoredResult
 from holdfast.store.jobs.jobs import JobQuery
 from holdfast.store.library.collections import Collection
 from holdfast.store.library.document_lists import Counts, DocumentQuery, SortKey
+from holdfast.store.library.document_members import LinkedDocument
 from holdfast.store.library.documents import Document
 from holdfast.store.library.imports import Imported
 from holdfast.store.library.quotas import UNLIMITED, Quota, Usage

@@ -36,6 +36,13 @@ class DocumentSettings(pydantic.BaseModel):
     most_import: Annotated[int, Field(ge=1024)] = Field(
         default=10 * 1024**3, description="Maximum size of an import, in bytes; four times that unpacked."
     )
+    parsers: Annotated[tuple[str, ...], pydantic_settings.NoDecode] = Field(
+        default=(),
+        description=(
+            "Your own parsers: comma-separated `module:name`, asked before the formats that Holdfast "
+            "knows, in the same limited process."
+        ),
+    )
     parse_seconds: Annotated[float, Field(gt=0, le=3600)] = Field(
         default=60.0, description="Seconds allowed for parsing one slice of a document."
     )

@@ -50,6 +50,7 @@ NAMED_FILE = frozenset(
         "analysers",
         "installed_kinds",
         "kinds",
+        "parsers",
         # servers and listening addresses
         "blobs_url",
         "broker_url",

@@ -131,6 +131,7 @@ def document(
         own_view=forms.outcome_view(services.actions.types),
         open_task=functools.partial(_open_task, now=services.operations.moment()),
         facts=_facts(record),
+        family=services.documents.around(record),
         metadata_text=json.dumps(record.metadata, indent=2, ensure_ascii=False),
     )
 
@@ -218,7 +219,12 @@ def _run_of(services: AppServices, document: Document, generation: int) -> str |
 def _facts(document: Document) -> list[tuple[str, Any]]:
     """What is known of a document, for a list of facts."""
     facts: list[tuple[str, Any]] = [
-        ("Source", {"upload": "Upload", "text": "Text", "url": "URL"}.get(document.source, document.source)),
+        (
+            "Source",
+            {"upload": "Upload", "text": "Text", "url": "URL", "member": "Archive or message"}.get(
+                document.source, document.source
+            ),
+        ),
         ("File", document.name or None),
         ("URL", document.url),
         ("Format", (document.format or "").upper() or None),

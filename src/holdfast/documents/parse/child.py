@@ -21,7 +21,7 @@ from typing import Any
 
 from holdfast.core.errors import WorkError
 from holdfast.documents.chunk import ChunkOptions
-from holdfast.documents.parse import sandbox, wire
+from holdfast.documents.parse import containers, custom, sandbox, wire
 from holdfast.documents.parse.reader import DocumentReader, KnownSlices, cut, placeholder, read_text
 from holdfast.documents.parse.records import Format, ParseLimits, UnitRange
 from holdfast.documents.parse.source import SourceFile
@@ -30,7 +30,7 @@ _PR_SET_PDEATHSIG = 1
 _NO_ROOM = ("memory", "failed to map segment")
 
 
-def main(owner: int, limits_json: str) -> None:
+def main(owner: int, limits_json: str, parsers_json: str = "[]") -> None:
     """Serve requests until the input ends."""
     _die_with(owner)
     limits = ParseLimits(**json.loads(limits_json))
@@ -43,8 +43,10 @@ def main(owner: int, limits_json: str) -> None:
     os.dup2(2, 1)
     os.environ.clear()  # the interpreter may have added a locale
     memory = _Resident()
+    # Before the sandbox closes: what they import may lie anywhere.
+    own = custom.load(json.loads(parsers_json))
     measures = sandbox.confine(limits)
-    reader = DocumentReader(limits)
+    reader = DocumentReader(limits, own)
     while (received := wire.receive(requests)) is not None:
         request, descriptor = received
         _grant_seconds(limits.seconds)
@@ -89,6 +91,22 @@ def _do(reader: DocumentReader, request: dict[str, Any], source: SourceFile | No
     if request["ask"] == "outline":
         return wire.outline_to(reader.outline(source, request["name"], scans=request["scans"]))
     document_format = Format(request["format"])
+    if request["ask"] in {"members", "member"}:
+        return _inside(reader, request, source, document_format)
+    if request["ask"] in {"thumbnail", "page", "recognise"}:
+        return _picture(reader, request, source, document_format)
+    units, name = UnitRange(request["first"], request["last"]), request.get("name", "")
+    if request["ask"] == "cut":
+        known = KnownSlices(tuple(request["parts"]), frozenset(request["digests"]))
+        recognised = wire.pages_from(request["recognised"])
+        cut_slice = reader.cut(source, document_format, units, _options(request), known, recognised, name)
+        return wire.cut_to(cut_slice)
+    return wire.pages_to(reader.read(source, document_format, units, name))
+
+
+def _picture(
+    reader: DocumentReader, request: dict[str, Any], source: SourceFile, document_format: Format
+) -> Any:
     if request["ask"] == "thumbnail":
         return base64.b64encode(reader.thumbnail(source, document_format, request["width"])).decode("ascii")
     if request["ask"] == "page":
@@ -97,15 +115,18 @@ def _do(reader: DocumentReader, request: dict[str, Any], source: SourceFile | No
             source, document_format, request["page"], request["width"], request["passage"], page.words
         )
         return base64.b64encode(picture).decode("ascii")
-    if request["ask"] == "recognise":
-        page = reader.recognise(source, document_format, request["page"], request["languages"])
-        return wire.recognised_to(page)
-    units = UnitRange(request["first"], request["last"])
-    if request["ask"] == "cut":
-        known = KnownSlices(tuple(request["parts"]), frozenset(request["digests"]))
-        recognised = wire.pages_from(request["recognised"])
-        return wire.cut_to(reader.cut(source, document_format, units, _options(request), known, recognised))
-    return wire.pages_to(reader.read(source, document_format, units))
+    return wire.recognised_to(
+        reader.recognise(source, document_format, request["page"], request["languages"])
+    )
+
+
+def _inside(
+    reader: DocumentReader, request: dict[str, Any], source: SourceFile, document_format: Format
+) -> Any:
+    if request["ask"] == "members":
+        return containers.to_wire(reader.members(source, document_format))
+    part = reader.member_part(source, document_format, request["number"], request["at"], request["size"])
+    return base64.b64encode(part).decode("ascii")
 
 
 def _options(request: dict[str, Any]) -> ChunkOptions:

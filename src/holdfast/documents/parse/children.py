@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -29,8 +30,8 @@ LOOK_EVERY = 0.05
 # Out-of-memory messages of Rust, C++ and Python.
 _STARVED = ("memory allocation of", "bad_alloc", "MemoryError")
 _BOOT = (
-    "import sys; sys.path[:] = sys.argv[3:];"
-    " from holdfast.documents.parse import child; child.main(int(sys.argv[1]), sys.argv[2])"
+    "import sys; sys.path[:] = sys.argv[4:];"
+    " from holdfast.documents.parse import child; child.main(int(sys.argv[1]), sys.argv[2], sys.argv[3])"
 )
 
 
@@ -50,7 +51,7 @@ class DiedError(Exception):
 class ParserProcess:
     """One running parser process. Used by one thread at a time."""
 
-    def __init__(self, limits: ParseLimits) -> None:
+    def __init__(self, limits: ParseLimits, parsers: Sequence[str] = ()) -> None:
         self._limits = limits
         self._served = 0
         self._resident = 0
@@ -62,6 +63,7 @@ class ParserProcess:
         # -B: its limit on file sizes would leave a truncated .pyc behind.
         self._channel, theirs = socket.socketpair()
         command = [sys.executable, "-ISB", "-c", _BOOT, str(os.getpid()), json.dumps(asdict(limits))]
+        command.append(json.dumps(list(parsers)))
         self._process = subprocess.Popen(  # noqa: S603 (our own interpreter, our own arguments)
             command + [str(Path(entry).resolve()) for entry in sys.path if entry],
             stdin=theirs.fileno(),

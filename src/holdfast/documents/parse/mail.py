@@ -1,11 +1,12 @@
 """E-mail, as EML (RFC 5322) or Outlook's MSG: subject, sender, recipients and date, then the body.
 
-The plain text is taken, or the HTML where there is no other. Attachments are named, not read.
+The plain text is taken, or the HTML where there is no other. Attachments are named, and read by `containers`.
 """
 
 import email.message
 import email.policy
-from collections.abc import Iterable, Iterator
+import functools
+from collections.abc import Callable, Iterable, Iterator
 from email.errors import MessageError
 
 from holdfast.core.errors import WorkError
@@ -119,3 +120,48 @@ def _head(fields: dict[str, str], attachments: Iterable[str]) -> Iterator[str]:
     names = ", ".join(" ".join(name.split()) for name in attachments if name.strip())
     if names:
         yield f"Attachments: {names[:_LONGEST_HEADER]}"
+
+
+def attachments(message: email.message.EmailMessage) -> Iterator[tuple[str, Callable[[], bytes]]]:
+    """The names of the attached files and messages, and how to read them; pictures of the body are none."""
+    bodies = {id(message.get_body((form,))) for form in ("plain", "html")}
+    waiting: list[email.message.Message] = [message]
+    while waiting:
+        part = waiting.pop()
+        if part.get_content_type() == "message/rfc822":
+            yield _forwarded(part)
+        elif part.is_multipart():
+            inner = part.get_payload()
+            parts = inner if isinstance(inner, list) else []
+            waiting.extend(each for each in reversed(parts) if isinstance(each, email.message.Message))
+        elif id(part) not in bodies and _is_attached(part):
+            yield part.get_filename() or "attachment", functools.partial(_payload, part)
+
+
+def _is_attached(part: email.message.Message) -> bool:
+    attached = part.get_content_disposition() == "attachment"
+    return attached or (bool(part.get_filename()) and part.get_content_maintype() != "image")
+
+
+def _payload(part: email.message.Message) -> bytes:
+    payload = part.get_payload(decode=True)
+    return payload if isinstance(payload, bytes) else b""
+
+
+def _forwarded(part: email.message.Message) -> tuple[str, Callable[[], bytes]]:
+    inner = part.get_payload(0) if part.is_multipart() else None
+    if not isinstance(inner, email.message.EmailMessage):
+        return "message.eml", functools.partial(_payload, part)
+    return f"{_header(inner, 'Subject')[:100] or 'message'}.eml", inner.as_bytes
+
+
+def msg_attachments(path: Readable) -> Iterator[tuple[str, Callable[[], bytes]]]:
+    """As `attachments`, of a message of Outlook; those that are only referred to are left out."""
+    import oxmsg  # noqa: PLC0415 (as above)
+
+    with path.open("rb") as file:
+        message = oxmsg.Message.load(file)
+    for each in message.attachments:
+        data = each.file_bytes
+        if data:
+            yield each.file_name or "attachment", functools.partial(bytes, data)

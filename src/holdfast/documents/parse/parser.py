@@ -11,12 +11,13 @@ import threading
 import weakref
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 from holdfast.core.errors import WorkError
 from holdfast.documents.chunk import ChunkOptions
-from holdfast.documents.parse import encodings, reader, sniff, texts, wire
+from holdfast.documents.parse import containers, encodings, reader, sniff, texts, wire
 from holdfast.documents.parse.children import DiedError, ParserProcess
+from holdfast.documents.parse.containers import Member
 from holdfast.documents.parse.reader import Cut, KnownSlices, Whole
 from holdfast.documents.parse.records import Format, Outline, Page, ParseLimits, RecognisedPage, UnitRange
 
@@ -24,6 +25,8 @@ T = TypeVar("T")
 # Plain text up to this size is parsed in this process, in linear time (decision 0043), and cached between
 # `outline` and `read`.
 SMALL_TEXT = 256 * 1024
+# Bytes of a file inside a file that are asked for at a time.
+MEMBER_STEP = 8 * 1024 * 1024
 # The width of a thumbnail in pixels.
 WIDTH = 320
 _HERE = frozenset({Format.TEXT, Format.MARKDOWN})
@@ -41,6 +44,7 @@ _CODES = frozenset(
         "too_large",
         "too_many_pages",
         "unknown_format",
+        "unsafe_archive",
         "wrong_password",
     }
 )
@@ -49,10 +53,16 @@ _CODES = frozenset(
 class Parser:
     """Parses documents within limits. Every failure is a WorkError with a code that says what is wrong."""
 
-    def __init__(self, limits: ParseLimits | None = None, *, in_child: bool = False) -> None:
-        """Parse within these limits; with `in_child` even small texts are parsed in the child."""
+    def __init__(
+        self, limits: ParseLimits | None = None, *, in_child: bool = False, own: Sequence[str] = ()
+    ) -> None:
+        """Parse within these limits; with `in_child` even small texts are parsed in the child.
+
+        `own` names parsers of the user's own, `module:name`, which are asked first, and in the child alone.
+        """
         self._limits = limits or ParseLimits()
-        self._small = 0 if in_child else SMALL_TEXT
+        self._own = tuple(own)
+        self._small = 0 if in_child or own else SMALL_TEXT
         self._lock = threading.Lock()
         self._child: ParserProcess | None = None
         self._recent: tuple[tuple[object, ...], Whole] | None = None
@@ -73,24 +83,36 @@ class Parser:
         PDF that OCR can read are named, and count as text. `password` opens a protected PDF.
         """
         self._measure(path)
-        document_format = sniff.from_head(sniff.read_head(path), name)
-        small = self._small_text(path, document_format)
-        if small is not None:
-            return small.outline()
+        if not self._own:
+            document_format = sniff.from_head(sniff.read_head(path), name)
+            small = self._small_text(path, document_format)
+            if small is not None:
+                return small.outline()
         return _shaped(
             wire.outline_from,
             self._ask({"ask": "outline", "name": name, "scans": scans, **_secret(password)}, path, seconds),
         )
 
+    @property
+    def takes_anything(self) -> bool:
+        """True if parsers of the user's own may read a file of any format."""
+        return bool(self._own)
+
     def read(
-        self, path: Path, document_format: Format, units: UnitRange, *, password: str | None = None
+        self,
+        path: Path,
+        document_format: Format,
+        units: UnitRange,
+        *,
+        password: str | None = None,
+        name: str = "",
     ) -> list[Page]:
         """The pages of a slice, including pages without text, which have no blocks."""
         self._measure(path)
         small = self._small_text(path, document_format)
         if small is not None:
             return small.read(units)
-        request = _request("read", document_format, units) | _secret(password)
+        request = _request("read", document_format, units, name) | _secret(password)
         return _shaped(wire.pages_from, self._ask(request, path))
 
     def cut(
@@ -104,6 +126,7 @@ class Parser:
         recognised: Sequence[Page] = (),
         *,
         password: str | None = None,
+        name: str = "",
     ) -> Cut:
         """The chunks of a slice, with what OCR read on some of its pages; none for a known slice."""
         self._measure(path)
@@ -111,7 +134,7 @@ class Parser:
         if small is not None:
             return reader.cut(small.read(units), document_format, options, known or KnownSlices())
         known = known or KnownSlices()
-        request = _request("cut", document_format, units) | _cutting(options)
+        request = _request("cut", document_format, units, name) | _cutting(options)
         request |= {"parts": list(known.parts), "digests": list(known.digests), **_secret(password)}
         request |= {"recognised": wire.pages_to(recognised)}
         return _shaped(wire.cut_from, self._ask(request, path, seconds))
@@ -140,6 +163,27 @@ class Parser:
         """The chunks of pages made from known text."""
         request = {"ask": "pages", "pages": wire.pages_to(pages)} | _cutting(options)
         return _shaped(wire.cut_from, self._ask(request, seconds=seconds))
+
+    def members(self, path: Path, document_format: Format) -> list[Member]:
+        """The files inside an archive or a message, in order."""
+        self._measure(path)
+        request = {"ask": "members", "format": document_format.value}
+        return _shaped(containers.from_wire, self._ask(request, path))
+
+    def extract(self, path: Path, document_format: Format, number: int, into: BinaryIO) -> int:
+        """A file inside a file is written to `into`; how many bytes it has. `too_large` beyond the limit."""
+        request = {"ask": "member", "format": document_format.value, "number": number, "size": MEMBER_STEP}
+        size = 0
+        while True:
+            part = _shaped(base64.b64decode, self._ask({**request, "at": size}, path))
+            into.write(part)
+            size += len(part)
+            if size > self._limits.bytes:
+                raise WorkError(
+                    f"a file inside it has more than {self._limits.bytes:,} bytes; split it", code="too_large"
+                )
+            if len(part) < MEMBER_STEP:
+                return size
 
     def measures(self) -> tuple[str, ...]:
         """The sandbox measures in force on this system, in plain words."""
@@ -259,7 +303,7 @@ class Parser:
             self._child.close()
             self._child = None
         if self._child is None:
-            self._child = ParserProcess(self._limits)
+            self._child = ParserProcess(self._limits, self._own)
         return self._child
 
     def _verdict(self, death: DiedError) -> WorkError:
@@ -295,8 +339,9 @@ class Parser:
             self._child = None
 
 
-def _request(ask: str, document_format: Format, units: UnitRange) -> dict[str, Any]:
-    return {"ask": ask, "format": document_format.value, "first": units.first, "last": units.last}
+def _request(ask: str, document_format: Format, units: UnitRange, name: str) -> dict[str, Any]:
+    about = {"ask": ask, "format": document_format.value, "first": units.first, "last": units.last}
+    return about | ({"name": name} if document_format is Format.OWN else {})
 
 
 def _secret(password: str | None) -> dict[str, str]:

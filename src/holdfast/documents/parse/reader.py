@@ -13,10 +13,11 @@ from holdfast.core import keys
 from holdfast.core.errors import HoldfastError, WorkError
 from holdfast.documents import chunk
 from holdfast.documents.chunk import ChunkOptions, ChunkText
-from holdfast.documents.parse import archive, machine_data, records, sniff, texts
+from holdfast.documents.parse import archive, containers, custom, machine_data, records, sniff, texts
 from holdfast.documents.parse.ocr import Recogniser
 from holdfast.documents.parse.records import (
     ARCHIVES,
+    CONTAINERS,
     DPI,
     IMAGES,
     PAGED,
@@ -168,20 +169,47 @@ def _check_readable(pages: Sequence[Page], document_format: Format) -> None:
 class DocumentReader:
     """Reads documents within limits of size. The process around it limits time and memory."""
 
-    def __init__(self, limits: ParseLimits) -> None:
+    def __init__(self, limits: ParseLimits, own: Sequence[custom.OwnParser] = ()) -> None:
+        """Read within these limits, with the user's own parsers first."""
         self._limits = limits
+        self._own = own
         self._key: tuple[object, ...] = ()
         self._document: Opened | None = None
         self._recogniser = Recogniser()
+        self._inside: tuple[tuple[object, ...], containers.Container] | None = None
 
     def outline(self, path: Readable, name: str, *, scans: bool = False) -> Outline:
         """The outline of a file; the format is recognised by content."""
+        if custom.accepting(self._own, path, name) is not None:
+            return self._opened(path, Format.OWN, name).outline()
         document_format = sniff.sniff(path, name)
+        if document_format is Format.ZIP:
+            members = len(self.members(path, document_format))
+            return Outline(document_format, Unit.PART, members, members=members)
         if scans and document_format is Format.PDF:
             from holdfast.documents.parse import pdf  # noqa: PLC0415 (loads PDFium)
 
             return pdf.Pdf(path, self._limits).outline(scans=True)
-        return self._opened(path, document_format).outline()
+        outline = self._opened(path, document_format).outline()
+        if document_format in CONTAINERS:
+            outline = replace(outline, members=len(self.members(path, document_format)))
+        return outline
+
+    def members(self, path: Readable, document_format: Format) -> list[containers.Member]:
+        """The files inside a file."""
+        return self._container(path, document_format).members
+
+    def member_part(self, path: Readable, document_format: Format, number: int, at: int, size: int) -> bytes:
+        """The next bytes of a file inside a file."""
+        return self._container(path, document_format).read(number, at, size)
+
+    def _container(self, path: Readable, document_format: Format) -> containers.Container:
+        """The container, newly opened or cached from the last request."""
+        key = _key(path, document_format)
+        if self._inside is None or self._inside[0] != key:
+            self._inside = None
+            self._inside = key, containers.opened(path, document_format, self._limits)
+        return self._inside[1]
 
     def cut(
         self,
@@ -191,9 +219,10 @@ class DocumentReader:
         options: ChunkOptions,
         known: KnownSlices,
         recognised: Sequence[Page] = (),
+        name: str = "",
     ) -> Cut:
         """The chunks of a slice, with the pages of it that were recognised."""
-        pages = with_recognised(self.read(path, document_format, units), recognised)
+        pages = with_recognised(self.read(path, document_format, units, name), recognised)
         return cut(pages, document_format, options, known)
 
     def recognise(
@@ -210,12 +239,12 @@ class DocumentReader:
             picture = images.grey(path, document_format, number)
         return self._recogniser.recognise(picture, languages, DPI)
 
-    def read(self, path: Readable, document_format: Format, units: UnitRange) -> list[Page]:
-        """The pages of a slice."""
-        document = self._opened(path, document_format)
+    def read(self, path: Readable, document_format: Format, units: UnitRange, name: str = "") -> list[Page]:
+        """The pages of a slice; `name` decides between parsers of the user's own."""
+        document = self._opened(path, document_format, name)
         if not document.ahead(units):
             self._key = ()
-            document = self._opened(path, document_format)
+            document = self._opened(path, document_format, name)
         return document.read(units)
 
     def page(
@@ -261,22 +290,31 @@ class DocumentReader:
         pages = document.read(UnitRange(1, last))
         return thumbnails.page(next(page.blocks for page in pages if page.blocks), document_format, width)
 
-    def _opened(self, path: Readable, document_format: Format) -> Opened:
+    def _opened(self, path: Readable, document_format: Format, name: str = "") -> Opened:
         """The document, newly opened or cached from the last request."""
-        about = path.stat()
-        key: tuple[object, ...] = (
-            document_format,
-            about.st_dev,
-            about.st_ino,
-            about.st_size,
-            about.st_mtime_ns,
-        )
-        key = (*key, password_of(path))
+        key = (*_key(path, document_format), password_of(path))
         if self._document is None or self._key != key:
             self._document = None  # freed before the next one is loaded
-            self._document = _open(path, document_format, self._limits)
+            if document_format is Format.OWN:
+                self._document = self._open_own(path, name)
+            else:
+                self._document = _open(path, document_format, self._limits)
             self._key = key
         return self._document
+
+    def _open_own(self, path: Readable, name: str) -> "Whole":
+        parser = custom.accepting(self._own, path, name)
+        if parser is None:
+            raise WorkError(
+                "no parser of HOLDFAST_PARSERS reads this file any more; index it again",
+                code="unknown_format",
+            )
+        return Whole(Format.OWN, None, custom.pages(parser, path, self._limits))
+
+
+def _key(path: Readable, document_format: Format) -> tuple[object, ...]:
+    about = path.stat()
+    return document_format, about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns
 
 
 # By format, the module and the function that reads a document whole. Each is loaded at first use.
@@ -299,6 +337,8 @@ _READERS = {
 
 
 def _open(path: Readable, document_format: Format, limits: ParseLimits) -> Opened:
+    if document_format is Format.ZIP:
+        raise WorkError("an archive has no text of its own", code="no_text")
     if document_format in ARCHIVES:
         archive.check(path, limits)
     if document_format is Format.PDF:

@@ -29,6 +29,7 @@ class Format(enum.StrEnum):
     ODP = "odp"
     ODS = "ods"
     EPUB = "epub"
+    ZIP = "zip"
     RTF = "rtf"
     EML = "eml"
     MSG = "msg"
@@ -47,10 +48,12 @@ class Format(enum.StrEnum):
     JPEG = "jpeg"
     TIFF = "tiff"
     WEBP = "webp"
+    OWN = "own"  # read by a parser of the user's own
 
 
 WORKBOOKS = frozenset({Format.XLSX, Format.XLS, Format.ODS})
 SHEETS = WORKBOOKS | {Format.CSV, Format.TSV}
+CONTAINERS = frozenset({Format.ZIP, Format.EML, Format.MSG})
 SLIDES = frozenset({Format.PPTX, Format.ODP})
 ARCHIVES = frozenset({Format.DOCX, Format.PPTX, Format.XLSX, Format.ODT, Format.ODP, Format.ODS, Format.EPUB})
 IMAGES = frozenset({Format.PNG, Format.JPEG, Format.TIFF, Format.WEBP})
@@ -70,6 +73,7 @@ PARSER_VERSIONS = MappingProxyType(
         Format.ODT: "odt-1",
         Format.ODP: "odp-1",
         Format.EPUB: "epub-1",
+        Format.ZIP: "zip-1",
         Format.RTF: "rtf-1",
         Format.EML: "mail-1",
         Format.MSG: "mail-1",
@@ -88,6 +92,7 @@ PARSER_VERSIONS = MappingProxyType(
         Format.JPEG: "image-1",
         Format.TIFF: "image-1",
         Format.WEBP: "image-1",
+        Format.OWN: "own-1",
     }
 )
 
@@ -161,7 +166,8 @@ class Outline:
     """A document's size and structure: all that is needed to cut it into slices.
 
     `parts` are the rows of each sheet, in order; empty for formats without sheets. `scans` are the pages that
-    seem to have no text layer, if they were asked for.
+    seem to have no text layer, if they were asked for. `members` is how many files are inside it, which
+    become documents of their own.
     """
 
     format: Format
@@ -170,6 +176,7 @@ class Outline:
     title: str | None = None
     parts: tuple[int, ...] = ()
     scans: tuple[int, ...] = ()
+    members: int = 0
 
     @property
     def whole(self) -> UnitRange:

@@ -213,9 +213,7 @@ def _archived(path: Readable) -> Format:
             return _OPEN_KINDS[kind]
     if mime_type == "application/epub+zip" or "META-INF/container.xml" in names:
         return Format.EPUB
-    raise WorkError(
-        "the file is an archive, not a document; unpack it and upload its contents", code="unknown_format"
-    )
+    return Format.ZIP
 
 
 def _compound(path: Readable) -> Format:

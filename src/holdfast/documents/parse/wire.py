@@ -85,6 +85,7 @@ def outline_from(message: dict[str, Any]) -> Outline:
         None if title is None else str(title),
         tuple(int(part) for part in message["parts"]),
         tuple(int(page) for page in message["scans"]),
+        int(message["members"]),
     )
 
 

@@ -31,6 +31,8 @@ STATISTICS = {
     ("holdfast_deliveries", "holdfast_deliveries_action"): "100000 14286 1",
     ("holdfast_deliveries", "holdfast_deliveries_head"): "100000 4762 25",
     ("holdfast_deliveries", "sqlite_autoindex_holdfast_deliveries_1"): "100000 1",
+    ("holdfast_document_members", "holdfast_document_members_child"): "100000 100000 1 1",
+    ("holdfast_document_members", "sqlite_autoindex_holdfast_document_members_1"): "100000 100000 100 1",
     (
         "holdfast_document_values",
         "holdfast_document_values_key",

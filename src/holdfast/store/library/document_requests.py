@@ -104,12 +104,15 @@ def add(
             raise no_collection(collection)
         added: dict[str, AddedDocument] = {}
         for draft in sorted(drafts, key=lambda one: one.source.digest):
-            document = _insert_or_get(tx, tenant, collection, draft)
+            document = insert_or_get(tx, tenant, collection, draft)
+            if document is None:
+                raise _GoneError
             answer = requested(tx, document, request)
             is_new = document.id == draft.id
             added[draft.id] = AddedDocument(asked_for(document, answer), answer, is_new=is_new)
             if not is_new:
                 _check_live(tx, document)
+                tx.execute(OWNED, {"b_tenant": tenant, "b_id": document.id})
         if any(each.is_new for each in added.values()):
             quotas.check(tx, tenant, quota)
         # Last: a publication waits for this row while it holds its head.
@@ -120,11 +123,19 @@ def add(
     for _ in range(TRIES):
         with contextlib.suppress(_GoneError):
             return db.write("add_documents", body)
-    raise StoreUnavailableError("documents with this content are being added and deleted; try again later")
+    raise busy()
 
 
-def _insert_or_get(tx: Tx, tenant: str, collection: str, draft: DocumentDraft) -> Document:
-    """The new document of the draft, or the live one of the collection that has its content."""
+def busy() -> StoreUnavailableError:
+    """The error for losing every race against deletions."""
+    return StoreUnavailableError("documents with this content are being added and deleted; try again later")
+
+
+def insert_or_get(tx: Tx, tenant: str, collection: str, draft: DocumentDraft) -> Document | None:
+    """The new document of the draft, or the live one of the collection that has its content.
+
+    None if that one is being deleted.
+    """
     row = tx.one(NEW, row_of(tenant, collection, draft))
     if row is not None:
         name, described = (tenant, draft.id), Description(draft.metadata or {}, draft.labels)
@@ -132,7 +143,7 @@ def _insert_or_get(tx: Tx, tenant: str, collection: str, draft: DocumentDraft) -
         return documents.without_head(row)
     row = tx.one(BY_DIGEST, {"tenant": tenant, "collection": collection, "digest": draft.source.digest})
     if row is None:
-        raise _GoneError
+        return None
     document_passwords.put(tx, tenant, row.id, draft.password)
     return documents.of_row(row._asdict())
 
@@ -167,9 +178,24 @@ LIVE = select(table.c.id).where(table.c.tenant == bindparam("tenant"), table.c.i
 STAYS = LIVE.with_for_update(read=True)
 
 
+# A document that somebody uploads does not go with the archive that it was found in.
+OWNED = (
+    update(table)
+    .where(
+        table.c.tenant == bindparam("b_tenant"), table.c.id == bindparam("b_id"), table.c.source == "member"
+    )
+    .values(source="upload")
+)
+
+
+def is_live(tx: Tx, document: Document) -> bool:
+    """True if the document is not deleted."""
+    return tx.one(LIVE, {"tenant": document.tenant, "id": document.id}) is not None
+
+
 def _check_live(tx: Tx, document: Document) -> None:
     """Return if the document was not deleted before its head was locked."""
-    if tx.one(LIVE, {"tenant": document.tenant, "id": document.id}) is None:
+    if not is_live(tx, document):
         raise _GoneError
 
 

@@ -225,12 +225,6 @@ GONE = (
 )
 
 
-def remove(db: Database, tenant: str, document_id: str) -> bool:
-    """The document is gone for every reader; False if it did not exist."""
-    values = {"b_tenant": tenant, "b_id": document_id}
-    return db.write("remove_document", lambda tx: tx.execute(GONE, values).rowcount == 1 or tx.again)
-
-
 FACTS = (
     update(documents)
     .where(documents.c.tenant == bindparam("b_tenant"), documents.c.id == bindparam("b_id"))

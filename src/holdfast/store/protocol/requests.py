@@ -315,57 +315,69 @@ def delete(db: Database, tenant: str, subject: str, *, actor: str = "") -> list[
     return deleted
 
 
-def _delete_head(db: Database, head_id: int, run_id: str, actor: str) -> bool:
-    def body(tx: Tx) -> bool:
-        row = tx.one(rows.HEAD_FOR_CHANGE, {"head_id": head_id})
-        if row is None:
-            return False
-        head = rows.head(row)
-        if tx.again and tx.one(rows.RUN_BY_ID, {"run_id": run_id}) is not None:
-            return True
-        if head.deleted:
-            return False
-        run = _run_of(tx, head)
-        if run is not None and run.status in LIVE:
-            end_run(tx, run.id, Status.SUPERSEDED, code="deleted", message="the subject was deleted")
-        generation = head.generation + 1
-        tx.execute(
-            generations.INSERT_RUN,
-            {
-                "id": run_id,
-                "head_id": head.id,
-                "tenant": head.tenant,
-                "kind": head.kind,
-                "subject": head.subject,
-                "generation": generation,
-                "status": Status.SUCCESS.value,
-                "disposition": Disposition.ACCEPTED.value,
-                "reason": "delete",
-                "actor": actor,
-                "lane": Lane.BULK.value,
-                "priority": 0,
-                "pipeline": "",
-                "content": "",
-                "options": {},
-                "finished_at": row.now,
-            },
-        )
-        tx.execute(UNPUBLISH, {"b_head": head.id, "b_generation": generation, "b_run": run_id})
-        if head.visible:
-            publish_seq.bump(tx, head.tenant, head.collection)
-        noted = journal.entry(
-            Verb.DELETE,
-            "requested",
-            tenant=head.tenant,
-            head_id=head.id,
-            run_id=run_id,
-            generation=generation,
-            actor=actor,
-        )
-        journal.write(tx, noted)
-        return True
+def delete_in(tx: Tx, tenant: str, subject: str, token: str, actor: str = "") -> list[int]:
+    """As `delete`, inside the caller's transaction, for the heads that exist now. `token` is a new one.
 
-    return db.write("delete", body)
+    Call `delete` afterwards for follow-ups that a publication in flight has added.
+    """
+    where = {"tenant": tenant, "subject": subject, "low": f"{subject}#", "high": f"{subject}#\U0010ffff"}
+    heads_now = sorted(row.id for row in tx.all(OF_SUBJECT, where))
+    return [head_id for head_id in heads_now if _delete_head_in(tx, head_id, f"{token}{head_id}", actor)]
+
+
+def _delete_head(db: Database, head_id: int, run_id: str, actor: str) -> bool:
+    return db.write("delete", lambda tx: _delete_head_in(tx, head_id, run_id, actor))
+
+
+def _delete_head_in(tx: Tx, head_id: int, run_id: str, actor: str) -> bool:
+    """The head is deleted; False if it was already."""
+    row = tx.one(rows.HEAD_FOR_CHANGE, {"head_id": head_id})
+    if row is None:
+        return False
+    head = rows.head(row)
+    if tx.again and tx.one(rows.RUN_BY_ID, {"run_id": run_id}) is not None:
+        return True
+    if head.deleted:
+        return False
+    run = _run_of(tx, head)
+    if run is not None and run.status in LIVE:
+        end_run(tx, run.id, Status.SUPERSEDED, code="deleted", message="the subject was deleted")
+    generation = head.generation + 1
+    tx.execute(
+        generations.INSERT_RUN,
+        {
+            "id": run_id,
+            "head_id": head.id,
+            "tenant": head.tenant,
+            "kind": head.kind,
+            "subject": head.subject,
+            "generation": generation,
+            "status": Status.SUCCESS.value,
+            "disposition": Disposition.ACCEPTED.value,
+            "reason": "delete",
+            "actor": actor,
+            "lane": Lane.BULK.value,
+            "priority": 0,
+            "pipeline": "",
+            "content": "",
+            "options": {},
+            "finished_at": row.now,
+        },
+    )
+    tx.execute(UNPUBLISH, {"b_head": head.id, "b_generation": generation, "b_run": run_id})
+    if head.visible:
+        publish_seq.bump(tx, head.tenant, head.collection)
+    noted = journal.entry(
+        Verb.DELETE,
+        "requested",
+        tenant=head.tenant,
+        head_id=head.id,
+        run_id=run_id,
+        generation=generation,
+        actor=actor,
+    )
+    journal.write(tx, noted)
+    return True
 
 
 LAST_ASK = (

@@ -16,7 +16,14 @@ from holdfast.store.base.schema.follow_ups import (
 )
 from holdfast.store.base.schema.jobs import A_DELETION, A_JOB, job_results
 from holdfast.store.base.schema.journal import journal
-from holdfast.store.base.schema.library import collections, document_values, documents, page_texts, rounds
+from holdfast.store.base.schema.library import (
+    collections,
+    document_members,
+    document_values,
+    documents,
+    page_texts,
+    rounds,
+)
 from holdfast.store.base.schema.metadata import Bytewise, Id, metadata, one_of
 from holdfast.store.base.schema.money import (
     budgets,
@@ -48,6 +55,7 @@ __all__ = [
     "chunks",
     "collections",
     "deliveries",
+    "document_members",
     "document_values",
     "documents",
     "duties",

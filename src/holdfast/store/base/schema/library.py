@@ -102,6 +102,17 @@ documents = Table(
     ),
 )
 
+# Which documents lie in which: files of an archive, attachments of a message. A link counts while both exist.
+document_members = Table(
+    "holdfast_document_members",
+    metadata,
+    Column("tenant", Text, nullable=False),
+    Column("parent", Text, nullable=False),
+    Column("child", Text, nullable=False),
+    PrimaryKeyConstraint("tenant", "parent", "child", name="holdfast_one_link_per_member"),
+    Index("holdfast_document_members_child", "tenant", "child", "parent"),
+)
+
 # The values of metadata and labels, one row each, for filters: see `core.document_metadata`. `position` only
 # numbers them. `whole` is set if `key` is the beginning of a longer text.
 document_values = Table(
