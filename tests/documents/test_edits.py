@@ -136,3 +136,25 @@ def test_a_page_inserted_among_running_heads_costs_itself(new_chunks, at):
     assert result
     assert all(any(sentence in text for sentence in _sentences(page)) for text in result)
     assert not any("ledgers and lost" in text or "Version 3" in text for text in result)
+
+
+def with_tables(parts):
+    """Each page is prose above a table of its own, below a running head."""
+    pages = pdf_layouts.book([paragraphs[:2] for paragraphs in parts], head="The ledger, page {page}")
+    sheets = []
+    for lines, paragraphs in zip(pages, parts, strict=True):
+        words = paragraphs[-1].split()[:12]
+        rows = [["Name", "Kind", "Sum"], *[[words[3 * n], words[3 * n + 1], str(7 * n)] for n in range(4)]]
+        table = pdf_layouts.table(rows, [72, 192, 312], top=300, width=110)
+        sheets.append(pdfs.Sheet([*lines, *table.lines], table.rules))
+    return pdfs.make(sheets)
+
+
+@pytest.mark.g5
+def test_a_page_inserted_among_tables_costs_itself(new_chunks):
+    """Rows of the tables around it are as they were."""
+    before = story()[:20]
+    page = Prose(79).paragraphs(PARAGRAPHS)
+    chunks = new_chunks(with_tables, before, [*before[:9], page, *before[9:]])
+    assert 1 <= len(chunks) <= 4
+    assert any("Name: " in text for text in chunks)

@@ -32,3 +32,8 @@ def test_a_form_without_any_other_text_can_be_read(read):
     """A page that is a picture with fields on it has the values of the fields."""
     page = pdfs.Sheet([], fields=(("Name", "Grace Hopper", 72, 500),))
     assert [block.text for block in read(pdfs.make([page]))[1][0].blocks] == ["Name: Grace Hopper"]
+
+
+def test_ligatures_are_letters(read):
+    """Somebody who searches for `office` types six letters."""
+    assert read(pdfs.make(["The oﬃce of ﬁne ﬂour"]))[1][0].blocks[0].text == "The office of fine flour"
