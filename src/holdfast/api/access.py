@@ -27,8 +27,8 @@ from holdfast.api import parts
 from holdfast.api.dependencies import Before, resolve
 from holdfast.api.parts import known
 from holdfast.api.rate_limits import SLOT, Turnstile
-from holdfast.core.errors import HoldfastError
-from holdfast.service.access import NEIGHBOUR, Access, Identity, KeyNeededError, KeyRestrictedError, Scope
+from holdfast.core.errors import HoldfastError, KeyRestrictedError
+from holdfast.service.access import NEIGHBOUR, Access, Identity, KeyNeededError, Scope
 from holdfast.service.records import Collection, Document
 
 SCHEMES: dict[str, dict[str, str]] = {

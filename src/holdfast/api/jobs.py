@@ -76,7 +76,9 @@ def _answered(
     key: str | None,
     ask: Callable[[Jobs, RequestContext, JobRequest], RequestResult],
 ) -> Response:
-    mine = RequestContext(caller.tenant, caller.actor, body.lane, body.priority)
+    mine = RequestContext(
+        caller.tenant, caller.actor, body.lane, body.priority, restriction=caller.restriction
+    )
 
     def do() -> RouteReply:
         return taken(services, caller.tenant, ask(services.jobs, mine, _order(request, body)))

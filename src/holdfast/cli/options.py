@@ -56,7 +56,7 @@ def filter_of(text: str | None) -> Filter | None:
 def json_of(text: str) -> Any:
     """The JSON of a filter; BadRequestError for one that cannot be used."""
     filters.read(text)
-    return json.loads(text)
+    return filters.loads(text)
 
 
 def password_of(file: Path | None) -> str | None:

@@ -26,6 +26,12 @@ class NotFoundError(HoldfastError):
     code = "not_found"
 
 
+class KeyRestrictedError(HoldfastError):
+    """The caller's key is limited to some documents, and this is about more than those."""
+
+    code = "key_restricted"
+
+
 class ConflictError(HoldfastError):
     """The request is at odds with what is there."""
 

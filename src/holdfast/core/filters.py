@@ -113,11 +113,22 @@ def read(text: str) -> Filter:
     """The filter of a JSON text; BadRequestError `bad_filter` for one that cannot be used."""
     if len(text) > MOST_TEXT:
         raise _bad(f"it is longer than {MOST_TEXT:,} characters")
+    return parse(loads(text))
+
+
+def loads(text: str) -> Any:
+    """The JSON of a filter; a repeated name is refused: JSON would silently drop all but the last."""
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        names = dict(pairs)
+        if len(names) < len(pairs):
+            raise _bad("a name is repeated in one object; combine the conditions with `and`")
+        return names
+
     try:
-        value = json.loads(text)
+        return json.loads(text, object_pairs_hook=unique)
     except (ValueError, RecursionError):
         raise _bad("it is not JSON") from None
-    return parse(value)
 
 
 def parse(value: object) -> Filter:

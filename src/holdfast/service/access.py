@@ -16,7 +16,7 @@ from enum import StrEnum
 from typing import Any
 
 from holdfast.core import filters
-from holdfast.core.errors import BadRequestError, HoldfastError, NotFoundError
+from holdfast.core.errors import BadRequestError, HoldfastError, KeyRestrictedError, NotFoundError
 from holdfast.core.filters import Filter
 from holdfast.core.records import TENANT
 from holdfast.core.text import is_plain
@@ -46,12 +46,6 @@ class KeyNeededError(HoldfastError):
     """The caller has shown no key, or none that is good."""
 
     code = "key_needed"
-
-
-class KeyRestrictedError(HoldfastError):
-    """The caller's key is limited to some documents, and this is about more than those."""
-
-    code = "key_restricted"
 
 
 class ScopeMissingError(HoldfastError):
@@ -226,9 +220,13 @@ class Access:
 def _identity(known: Key, credential: Credential) -> Identity:
     actor = f"api:{known.name or known.id}"
     scopes = frozenset(Scope(each) for each in known.scopes)
-    restriction = "" if known.filter is None else json.dumps(known.filter, sort_keys=True)
+    restriction = "" if known.filter is None else _compact(known.filter)
     limits = known.rate, known.concurrency
     return Identity(known.tenant, actor, scopes, known.id, *limits, credential, restriction)
+
+
+def _compact(restriction: object) -> str:
+    return json.dumps(restriction, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 
 def digest(token: str) -> str:

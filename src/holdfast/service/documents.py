@@ -33,7 +33,7 @@ from holdfast.store.library import (
 from holdfast.store.library.bulk_updates import BulkUpdate
 from holdfast.store.library.collections import Collection
 from holdfast.store.library.document_members import LinkedDocument
-from holdfast.store.library.document_requests import AddedDocument, IndexRequest, Taken
+from holdfast.store.library.document_requests import AddedDocument, DocumentAccess, IndexRequest, Taken
 from holdfast.store.library.documents import Document, DocumentDraft, DocumentSource
 from holdfast.store.library.quotas import UNLIMITED, Quota
 
@@ -186,12 +186,10 @@ class Documents:
         where = wish.tenant, collection.id
         for start in range(0, len(drafts), BATCH):
             batch = drafts[start : start + BATCH]
-            with quotas.noting(self._db, wish.tenant, wish.actor):
+            with key_restrictions.without_totals(wish), quotas.noting(self._db, wish.tenant, wish.actor):
                 new = document_requests.add(self._db, *where, batch, request, self._quota, copied=copied)
             self._engine.wake({wish.lane: sum(one.answer.created for one in new.values())})
             added |= new
-        for each in added.values():
-            key_restrictions.check_existing(wish, each.document)
         return [UploadResult(added[draft.id].document, added[draft.id].answer) for draft in drafts]
 
     def add_url(
@@ -248,7 +246,8 @@ class Documents:
         def ask(document: Document) -> Ask:
             return self._ask(wish, collection, document, force=force, expect_generation=expect_generation)
 
-        return IndexRequest(ask, self._engine.host.token, self._engine.parts.patience)
+        access = DocumentAccess(wish.only)
+        return IndexRequest(ask, self._engine.host.token, self._engine.parts.patience, access)
 
     def _ask(
         self,
@@ -291,7 +290,7 @@ class Documents:
         self, wish: RequestContext, document_id: str, upload: Upload, *, expect_generation: int | None = None
     ) -> UploadResult:
         """The document has new content and is asked for; its old generation answers until that is indexed."""
-        document = self.get(wish.tenant, document_id)
+        document = self.get(wish.tenant, document_id, only=wish.only)
         draft = self.keep(upload)
         return self._set(wish, document, draft.source, expect_generation, draft.password)
 
@@ -305,7 +304,7 @@ class Documents:
     ) -> UploadResult:
         collection = collections.existing(self._db, wish.tenant, document.collection)
         request = self.request(wish, collection, expect_generation=expect_generation)
-        with quotas.noting(self._db, wish.tenant, wish.actor):
+        with key_restrictions.without_totals(wish), quotas.noting(self._db, wish.tenant, wish.actor):
             answer = document_requests.set_source(
                 self._db, document, source, request, self._quota, password=password
             )
@@ -329,9 +328,8 @@ class Documents:
         replace its own at once, and nothing is indexed again for them. With a password it is asked for again,
         unless it is indexed already.
         """
-        document = self.get(wish.tenant, document_id)
+        document = self.get(wish.tenant, document_id, only=wish.only)
         collection = collections.existing(self._db, wish.tenant, document.collection)
-        key_restrictions.check_change(wish, document, title=title, metadata=metadata, labels=labels)
         answer = document_requests.change(
             self._db,
             document,
@@ -350,7 +348,7 @@ class Documents:
         self, wish: RequestContext, document_id: str, *, expect_generation: int | None = None
     ) -> UploadResult:
         """What is at the document's URL now is what it wants; nothing happens if that has not changed."""
-        document = self.get(wish.tenant, document_id)
+        document = self.get(wish.tenant, document_id, only=wish.only)
         if document.url is None:
             raise BadRequestError("the document was not added from a URL", code="no_url")
         source = self._fetched(document.url, fetch.Validators(document.etag, document.last_modified))
@@ -391,7 +389,7 @@ class Documents:
         expect_generation: int | None = None,
     ) -> UploadResult:
         """The document is asked for once more, by the options that hold now."""
-        document = self.get(wish.tenant, document_id)
+        document = self.get(wish.tenant, document_id, only=wish.only)
         return self.ask(wish, document, force=force, expect_generation=expect_generation)
 
     def ask(
@@ -423,13 +421,13 @@ class Documents:
         if answer.reason == "generation_mismatch":
             raise GenerationMovedError(f"the document is at generation {answer.generation}; reload it")
         self._engine.wake({wish.lane: int(answer.created)})
-        return UploadResult(self.get(wish.tenant, document_id), answer)
+        return UploadResult(self.get(wish.tenant, document_id, only=wish.only), answer)
 
     # Ending
 
     def cancel(self, wish: RequestContext, document_id: str) -> bool:
         """The live run of the document has ended; False when there was none."""
-        head_id = self.get(wish.tenant, document_id).head_id
+        head_id = self.get(wish.tenant, document_id, only=wish.only).head_id
         return head_id is not None and isinstance(self._engine.cancel(head_id, actor=wish.actor), Landed)
 
     def end_run(
@@ -448,7 +446,7 @@ class Documents:
         Its work ends before its row goes: after an interruption it can be deleted again. And once more after,
         for whoever asked for it in between.
         """
-        self.get(wish.tenant, document_id)
+        self.get(wish.tenant, document_id, only=wish.only)
         self.end(wish, document_id)
         for member in document_members.remove(self._db, wish.tenant, document_id, actor=wish.actor):
             if member != document_id:

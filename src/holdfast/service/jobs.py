@@ -21,7 +21,9 @@ from holdfast.service.requests import RequestContext
 from holdfast.store.jobs import job_results, job_sources, jobs
 from holdfast.store.jobs.job_results import StoredResult
 from holdfast.store.jobs.jobs import Job, JobQuery
+from holdfast.store.library import documents
 from holdfast.store.library.collections import Collection
+from holdfast.store.library.document_requests import DocumentAccess
 from holdfast.store.library.documents import Document
 from holdfast.store.views import events
 from holdfast.store.views.events import RunStanding
@@ -128,6 +130,9 @@ class Jobs:
         params = self._checked(order)
         if params.get("documents") is not None:
             raise BadRequestError("documents: this job is already on a single document", code="bad_params")
+        if wish.only is not None:  # it may have changed while the request was received
+            current = documents.document(self._db, wish.tenant, document.id)
+            DocumentAccess(wish.only).check(current or document)
         scope = JobScope(wish.tenant, document.collection, (document.id,), corpus.filter_of(params))
         return self._ask(wish, subjects.of_document(document.id), scope, order, params)
 

@@ -4,22 +4,34 @@ Otherwise such a key could hand out documents that it must not see, or take labe
 be gone for itself.
 """
 
+import contextlib
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Iterator
+from dataclasses import asdict
 from types import SimpleNamespace
-from typing import Any
 
 from holdfast.core import filters
-from holdfast.core.errors import BadRequestError
-from holdfast.service.access import KeyRestrictedError
+from holdfast.core.errors import KeyRestrictedError
 from holdfast.service.requests import RequestContext
-from holdfast.store.library.documents import Document, DocumentDraft
+from holdfast.store.library.documents import DocumentDraft
+from holdfast.store.library.quotas import QuotaExceededError
 
 
 def _outside(what: str) -> KeyRestrictedError:
     message = f"{what} would not pass the filter of this key; set its metadata and labels so that it does"
     return KeyRestrictedError(message)
+
+
+@contextlib.contextmanager
+def without_totals(wish: RequestContext) -> Iterator[None]:
+    """The totals of a tenant are not named to a key that may see some of its documents only."""
+    try:
+        yield
+    except QuotaExceededError:
+        if wish.only is None:
+            raise
+        message = "the quota of this tenant is reached; delete documents, or ask an operator to raise it"
+        raise QuotaExceededError(message) from None
 
 
 def check_draft(wish: RequestContext, draft: DocumentDraft) -> None:
@@ -40,30 +52,3 @@ def check_draft(wish: RequestContext, draft: DocumentDraft) -> None:
     )
     if not filters.matches(wish.only, new):
         raise _outside("the document")
-
-
-def check_existing(wish: RequestContext, document: Document) -> None:
-    """Return unless the content belongs to a document that does not exist for this key."""
-    if wish.only is not None and not filters.matches(wish.only, document):
-        raise BadRequestError("a document of this collection has the same content", code="same_content")
-
-
-def check_change(
-    wish: RequestContext,
-    document: Document,
-    *,
-    title: str | None,
-    metadata: Mapping[str, Any] | None,
-    labels: Sequence[str] | None,
-) -> None:
-    """Return if the document will pass as changed."""
-    if wish.only is None:
-        return
-    changed = replace(
-        document,
-        title=document.title if title is None else title,
-        metadata=document.metadata if metadata is None else metadata,
-        labels=document.labels if labels is None else tuple(labels),
-    )
-    if not filters.matches(wish.only, changed):
-        raise _outside("the document as changed")

@@ -154,7 +154,12 @@ class Searching:
             floor=self._floor(chosen, question),
             rules=rules.read(record.search),
         )
-        if mode != "keyword" and (others := self._others(tenant, collection, answer.publish_seq, chosen)):
+        # Counted over the whole collection, so nothing to tell someone who is limited to a part of it.
+        if (
+            only is None
+            and mode != "keyword"
+            and (others := self._others(tenant, collection, answer.publish_seq, chosen))
+        ):
             notices.append(_other_model(chosen, others))
         if sources is not None and index.CHUNKS not in sources:
             answer = replace(answer, hits=())

@@ -82,7 +82,7 @@ class Transfer:
 
         It is indexed like any other, and what is in the ledger costs nothing.
         """
-        document = self._documents.get(wish.tenant, document_id)
+        document = self._documents.get(wish.tenant, document_id, only=wish.only)
         expect(document.generation, expect_generation)
         if not document.has_content:
             raise missing_content.refused(document)

@@ -105,7 +105,7 @@ def _within(path: str, bounds: tuple[tuple[str, FieldValue], ...], values: dict[
     return "within", _bound(values, path), _bound(values, kind.value), ends
 
 
-@functools.lru_cache(1000)
+@functools.lru_cache(256)
 def condition(shape: Shape) -> ColumnElement[bool]:
     """The condition that a filter of this shape puts on `documents`."""
     match shape:

@@ -68,7 +68,7 @@ _ready = (
 )
 
 
-@functools.lru_cache(500)
+@functools.lru_cache(64)
 def _ready_that_pass(shape: filter_conditions.Shape, *, chosen: bool) -> Select[Any]:
     query = _ready if shape == filter_conditions.EVERYTHING else _ready.where(condition(shape))
     if chosen:

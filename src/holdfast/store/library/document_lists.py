@@ -93,7 +93,7 @@ VALUES: dict[SortKey, ColumnElement[Any]] = {
 }
 
 
-@functools.lru_cache(500)
+@functools.lru_cache(64)
 def _page(
     key: SortKey,
     *,

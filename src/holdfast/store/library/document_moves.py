@@ -97,6 +97,7 @@ def _move(
     if row is None or row.deleted:
         raise no_document(seen.id)
     document = _there(tx, (seen.tenant, seen.id))
+    request.access.check(document)
     if tx.again and actions.was_moved(tx, row.id, token):
         return _request_if_changed(tx, document, request)
     expect(row.generation, expect_generation)

@@ -15,10 +15,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import bindparam, exc, select, update
+from sqlalchemy import Select, bindparam, exc, select, update
 
-from holdfast.core import decide
-from holdfast.core.errors import StoreUnavailableError
+from holdfast.core import decide, filters
+from holdfast.core.errors import BadRequestError, KeyRestrictedError, StoreUnavailableError
+from holdfast.core.filters import Filter
 from holdfast.core.records import Ask, RequestResult, expect
 from holdfast.core.states import Disposition, Status
 from holdfast.store.base.database import Database, Tx
@@ -30,6 +31,7 @@ from holdfast.store.library.document_values import Description
 from holdfast.store.library.documents import (
     BY_DIGEST,
     DOCUMENT,
+    DOCUMENT_LOCKED,
     NEW,
     Document,
     DocumentDraft,
@@ -46,16 +48,45 @@ _live = ~table.c.deleted
 
 
 @dataclass(frozen=True, slots=True)
+class DocumentAccess:
+    """Which documents a requester may work on: those that pass the filter, before and after."""
+
+    only: Filter | None = None
+
+    def shows(self, document: Document) -> bool:
+        """True if the document exists for the requester."""
+        return self.only is None or filters.matches(self.only, document)
+
+    def check(self, document: Document) -> None:
+        """Return if the document exists for the requester; else NotFoundError."""
+        if not self.shows(document):
+            raise no_document(document.id)
+
+    def check_changed(self, document: Document) -> None:
+        """Return if the requester may leave the document like this; else KeyRestrictedError."""
+        if not self.shows(document):
+            raise KeyRestrictedError(
+                "the document as changed would not pass the filter of this key; set its metadata and labels"
+                " so that it does"
+            )
+
+
+EVERYTHING = DocumentAccess()
+
+
+@dataclass(frozen=True, slots=True)
 class IndexRequest:
     """A request to index documents, built before any transaction.
 
     `ask` is pure: it says what to request, given a document as its row is. A run id is drawn once for a
-    document and stays the same at every try of a transaction.
+    document and stays the same at every try of a transaction. `access` decides what exists for the requester
+    and what it may be changed to, in the transaction.
     """
 
     ask: Callable[[Document], Ask]
     new_run_id: Callable[[], str]
     patience: decide.SilenceLimits
+    access: DocumentAccess = EVERYTHING
     run_ids: dict[str, str] = dataclasses.field(default_factory=dict)
 
 
@@ -107,8 +138,12 @@ def add(
             document = insert_or_get(tx, tenant, collection, draft)
             if document is None:
                 raise _GoneError
-            answer = requested(tx, document, request)
             is_new = document.id == draft.id
+            if not is_new and not request.access.shows(document):
+                raise BadRequestError(
+                    "a document of this collection already has the same content", code="same_content"
+                )
+            answer = requested(tx, document, request)
             added[draft.id] = AddedDocument(asked_for(document, answer), answer, is_new=is_new)
             if not is_new:
                 _check_live(tx, document)
@@ -205,6 +240,8 @@ def ask(db: Database, document: Document, request: IndexRequest) -> RequestResul
     def body(tx: Tx) -> RequestResult:
         answer = requested(tx, document, request)
         _check_live(tx, document)
+        if request.access.only is not None:
+            request.access.check(_there(tx, {"tenant": document.tenant, "id": document.id}))
         return answer
 
     try:
@@ -226,11 +263,6 @@ SET_SOURCE = (
         last_modified=bindparam("b_last_modified"),
         updated_at=now(),
     )
-)
-SIZE = (
-    select(table.c.size)
-    .where(table.c.tenant == bindparam("tenant"), table.c.id == bindparam("id"), _live)
-    .with_for_update()
 )
 CLASH = select(table.c.id).where(
     table.c.tenant == bindparam("tenant"),
@@ -272,9 +304,9 @@ def set_source(
         answer = requested(tx, dataclasses.replace(document, **dataclasses.asdict(source)), request)
         if answer.disposition is Disposition.REFUSED:
             return answer
-        before = tx.one(SIZE, {"tenant": document.tenant, "id": document.id})
-        if before is None:
-            raise no_document(document.id)
+        before = _locked(tx, name)
+        request.access.check(before)
+        request.access.check_changed(dataclasses.replace(before, **dataclasses.asdict(source)))
         tx.execute(SET_SOURCE, values | {"b_tenant": document.tenant, "b_id": document.id})
         document_passwords.put(tx, document.tenant, document.id, password)
         if source.size > before.size:
@@ -321,6 +353,7 @@ def change(
 
     def body(tx: Tx) -> RequestResult:
         before = _there(tx, name)
+        request.access.check(before)
         expect(before.generation, expect_generation)
         chosen = {**before.options, **(options or {})}
         chosen = {key: value for key, value in chosen.items() if value is not None}
@@ -329,23 +362,17 @@ def change(
             answer = requested(tx, dataclasses.replace(before, options=chosen), request)
             if answer.disposition is Disposition.REFUSED:
                 return answer
-            if _there(tx, name).options != before.options:
-                raise _GoneError  # changed by someone else before we locked the head
-        old = Description(before.metadata, before.labels)
-        new = Description(
-            before.metadata if metadata is None else metadata,
-            before.labels if labels is None else tuple(labels),
-        )
-        name_of = (document.tenant, document.id)
-        if not document_values.replace(tx, name_of, old, new, head_id=before.head_id, actor=actor):
-            raise no_document(document.id)
-        document_passwords.put(tx, document.tenant, document.id, password)
-        if title is None and options is None:
-            return unchanged(before, "metadata") if password is None else answer
         new_title = before.title if title is None else title
         if new_title != before.title:
             # Before the row, in the same order as a publication. Readers cache titles by `publish_seq`.
             publish_seq.bump(tx, document.tenant, before.collection)
+        locked = _locked(tx, name)
+        if (locked.options, locked.title) != (before.options, before.title):
+            raise _GoneError  # changed by someone else before we locked it
+        _describe(tx, locked, new_title, metadata, labels, request.access, actor)
+        document_passwords.put(tx, document.tenant, document.id, password)
+        if title is None and options is None:
+            return unchanged(before, "metadata") if password is None else answer
         values = {"b_title": new_title, "b_options": chosen or None}
         tx.execute(CHANGE, values | {"b_tenant": document.tenant, "b_id": document.id})
         return answer
@@ -356,8 +383,36 @@ def change(
     raise StoreUnavailableError("the document's options are being changed by others; try again later")
 
 
-def _there(tx: Tx, name: Mapping[str, str]) -> Document:
-    row = tx.one(DOCUMENT, name)
+def _describe(
+    tx: Tx,
+    locked: Document,
+    title: str,
+    metadata: Mapping[str, Any] | None,
+    labels: Sequence[str] | None,
+    access: DocumentAccess,
+    actor: str,
+) -> None:
+    """The locked document is described by what is given; what is None stays as it is in its row."""
+    access.check(locked)
+    new = Description(
+        locked.metadata if metadata is None else metadata,
+        locked.labels if labels is None else tuple(labels),
+    )
+    access.check_changed(
+        dataclasses.replace(locked, title=title, metadata=new.metadata, labels=tuple(new.labels))
+    )
+    old = Description(locked.metadata, locked.labels)
+    name = (locked.tenant, locked.id)
+    if not document_values.replace(tx, name, old, new, head_id=locked.head_id, actor=actor):
+        raise no_document(locked.id)
+
+
+def _locked(tx: Tx, name: Mapping[str, str]) -> Document:
+    return _there(tx, name, DOCUMENT_LOCKED)
+
+
+def _there(tx: Tx, name: Mapping[str, str], statement: Select[Any] = DOCUMENT) -> Document:
+    row = tx.one(statement, name)
     if row is None:
         raise no_document(name["id"])
     return documents.of_row(row._asdict())

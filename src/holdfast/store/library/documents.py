@@ -96,6 +96,8 @@ WITH_HEADS = documents.outerjoin(heads, _of_document)
 _FOUND = select(*_ROW, *_HEAD).select_from(WITH_HEADS)
 _live = ~documents.c.deleted
 DOCUMENT = _FOUND.where(documents.c.tenant == bindparam("tenant"), documents.c.id == bindparam("id"), _live)
+# Its row stays as it is until the transaction ends; the head is locked before, if at all.
+DOCUMENT_LOCKED = DOCUMENT.with_for_update(of=documents)
 BY_DIGEST = _FOUND.where(
     documents.c.tenant == bindparam("tenant"),
     documents.c.collection == bindparam("collection"),

@@ -61,7 +61,7 @@ DOCUMENTS = (
 )
 
 
-@functools.lru_cache(500)
+@functools.lru_cache(64)
 def _documents(shape: filter_conditions.Shape) -> Select[Any]:
     is_limited = shape != filter_conditions.EVERYTHING
     return DOCUMENTS.where(filter_conditions.condition(shape)) if is_limited else DOCUMENTS

@@ -16,7 +16,7 @@ from holdfast.store.base.schema import documents, heads
 _LISTED: dict[bool, Any] = {True: func.array_agg, False: func.json_group_array}
 
 
-@functools.lru_cache(500)
+@functools.lru_cache(64)
 def _passing(shape: filter_conditions.Shape, *, postgresql: bool) -> Select[Any]:
     # One list in one row: thousands of rows, each made into an object, take several times as long.
     return (
