@@ -93,6 +93,7 @@ def _stocked(hall: ApiInstall) -> dict[str, list[str]]:
         "job_id": [each["job_id"] for each in client.get("jobs?limit=3").json["jobs"]],
         "action_id": [str(each["id"]) for each in client.get("collections/shelf/actions").json["actions"]],
         "delivery_id": [each["id"] for each in client.get("deliveries?limit=3").json["deliveries"]],
+        "page": ["1"],
         "order_id": [each["id"] for each in client.get("orders").json["orders"]],
     }
 

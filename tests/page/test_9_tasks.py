@@ -9,7 +9,7 @@ import pytest
 from holdfast.chaos.waiting import until
 from tests.api.install import ApiInstall
 
-PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 40
+HEIC = b"\0\0\0\x18ftypheic" + bytes(range(256)) * 40
 
 
 def drop(page, *paths):
@@ -77,7 +77,7 @@ def test_a_file_that_cannot_be_read_is_not_shown_as_accepted(reader, api, tmp_pa
     """What the content gives away is refused at once; what only the work finds out is told in its row."""
     api.collection("unreadable")
     page = reader.open("/collections/unreadable")
-    page.set_input_files("#files", {"name": "photo.png", "mimeType": "image/png", "buffer": PNG})
+    page.set_input_files("#files", {"name": "photo.heic", "mimeType": "image/heic", "buffer": HEIC})
     reader.shows("#uploads li", "not supported")
     assert api.get("collections/unreadable/documents")["documents"] == []
     page.click("#uploads li >> text=Dismiss")

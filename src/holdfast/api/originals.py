@@ -13,6 +13,7 @@ from holdfast.api.access import PathDocument
 from holdfast.api.errors import BESIDE, Problem
 from holdfast.api.parts import Services
 from holdfast.core.errors import BadRequestError
+from holdfast.service.originals import MEDIA_TYPES, UNKNOWN
 from holdfast.web.slow_requests import Pool
 
 STEP = 256 * 1024
@@ -25,6 +26,8 @@ APART = {
     "Cache-Control": "private, no-store",
 }
 
+CONTENT: dict[str, dict[str, str]] = {each: {} for each in sorted({UNKNOWN, *MEDIA_TYPES.values()})}
+
 router = routing.router("history")
 
 
@@ -32,8 +35,8 @@ router = routing.router("history")
     "/documents/{document_id}/original",
     response_class=StreamingResponse,
     responses={
-        200: {"content": {"application/octet-stream": {}}, "description": "The bytes as they were uploaded."},
-        206: {"content": {"application/octet-stream": {}}, "description": "The range of bytes."},
+        200: {"content": CONTENT, "description": "The bytes as they were uploaded."},
+        206: {"content": CONTENT, "description": "The range of bytes."},
         416: {"model": Problem, "description": "The range is outside of the document."},
         **BESIDE,
     },
@@ -50,6 +53,7 @@ def document_original(
     original = services.originals.of(document)
     headers = {
         **APART,
+        "Content-Type": original.media_type,  # without a charset, which is not known
         "Content-Disposition": f"attachment; filename*=UTF-8''{quote(original.name, safe='')}",
         "Accept-Ranges": "bytes",
         "ETag": f'"{original.digest}"',
@@ -67,7 +71,7 @@ def document_original(
     headers["Content-Length"] = str(end - start)
     content = _read(services.originals.open(original), start, end)
     status = 200 if span is None else 206
-    return StreamingResponse(content, status, media_type=original.media_type, headers=headers)
+    return StreamingResponse(content, status, headers=headers)
 
 
 def _range(text: str | None, size: int) -> tuple[int, int] | tuple[()] | None:
