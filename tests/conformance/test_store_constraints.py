@@ -10,6 +10,8 @@ from holdfast.store.base.schema import (
     charges,
     chunks,
     deliveries,
+    document_members,
+    document_values,
     documents,
     findings,
     follow_ups,
@@ -18,6 +20,7 @@ from holdfast.store.base.schema import (
     job_results,
     lines,
     orders,
+    page_texts,
     provider_troubles,
     rounds,
     runs,
@@ -63,6 +66,12 @@ ROUND = {
     "tenant": "default", "collection": "books", "sort": "delete", "after": "", "actor": "", "token": "t",
     "due_at": 1.0,
 }  # fmt: skip
+VALUE = {
+    "tenant": "default", "document": "d1", "position": 0, "collection": "books", "path": "year",
+    "kind": "n", "key": "1",
+}  # fmt: skip
+LINK = {"tenant": "default", "parent": "d1", "child": "d2"}
+PAGE_TEXT = {"tenant": "default", "key": "k", "head_id": 1, "data": {}, "created_at": 1.0}
 CALL = {"tenant": "default", "key": "k", "state": "intent", "model": "m", "estimate": 1}
 
 TROUBLE = {"provider": "p", "endpoint": "e", "reason": "no", "tries": 1, "since": 0.0, "last_at": 0.0}
@@ -106,6 +115,9 @@ BAD = {
     "holdfast_one_live_document_per_content": lambda world: insert(documents).values(
         **DOCUMENT | {"id": "d2"}
     ),
+    "holdfast_one_document_value_per_position": lambda _: insert(document_values).values([VALUE, VALUE]),
+    "holdfast_one_link_per_member": lambda _: insert(document_members).values([LINK, LINK]),
+    "holdfast_one_text_per_picture": lambda _: insert(page_texts).values([PAGE_TEXT, PAGE_TEXT]),
 }
 
 

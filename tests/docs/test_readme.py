@@ -57,9 +57,7 @@ def test_the_first_screen_answers_what_a_newcomer_asks():
     assert "self-hosted service and library for document ingestion, search and LLM jobs" in screen
     answers = ("**It is for you**", "**It is not for you**", "~/.local/share/holdfast", "HOLDFAST_DATA_DIR")
     links = ("docs/comparison.md", "docs/reference/benchmarks.md", "docs/pictures/collection.png")
-    assert [
-        each for each in (*answers, *links, "charges for each distinct input") if each not in screen
-    ] == []
+    assert [each for each in (*answers, *links, "charges per distinct input") if each not in screen] == []
     assert re.findall(r"^(make \w+) ", screen, re.MULTILINE) == ["make run", "make test"]
     assert screen.count("\n") < 80
 
