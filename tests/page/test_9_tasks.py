@@ -2,12 +2,12 @@
 
 import re
 import signal
-import zipfile
 
 import pytest
 
 from holdfast.chaos.waiting import until
 from tests.api.install import ApiInstall
+from tests.documents import files as documents
 
 HEIC = b"\0\0\0\x18ftypheic" + bytes(range(256)) * 40
 
@@ -73,7 +73,7 @@ def test_a_failed_document_takes_another_file(reader, api):
     page.wait_for_selector(".why[data-status=success]")
 
 
-def test_a_file_that_cannot_be_read_is_not_shown_as_accepted(reader, api, tmp_path):
+def test_a_file_that_cannot_be_read_is_not_shown_as_accepted(reader, api):
     """What the content gives away is refused at once; what only the work finds out is told in its row."""
     api.collection("unreadable")
     page = reader.open("/collections/unreadable")
@@ -81,11 +81,10 @@ def test_a_file_that_cannot_be_read_is_not_shown_as_accepted(reader, api, tmp_pa
     reader.shows("#uploads li", "not supported")
     assert api.get("collections/unreadable/documents")["documents"] == []
     page.click("#uploads li >> text=Dismiss")
-    with zipfile.ZipFile(tmp_path / "papers.zip", "w") as archive:
-        archive.writestr("a.txt", "Anchors hold.")
-    page.set_input_files("#files", tmp_path / "papers.zip")
+    old = documents.compound(b"Anchors hold.", "WordDocument")
+    page.set_input_files("#files", {"name": "old.doc", "mimeType": "application/msword", "buffer": old})
     page.wait_for_selector("#uploads li[data-state=failed]")
-    assert "unpack it" in reader.text("#uploads li")
+    assert "save it as DOCX" in reader.text("#uploads li")
     assert page.locator("#uploads .good").count() == 0
     assert page.locator("#uploads li progress:visible").count() == 0
 
