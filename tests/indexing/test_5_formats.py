@@ -60,7 +60,7 @@ def test_a_pdf_has_a_picture_of_its_first_page(install):
 class Blind(Parser):
     """A parser that cannot draw."""
 
-    def thumbnail(self, path, document_format, width=320):
+    def thumbnail(self, path, document_format, width=320, password=""):
         raise WorkError("it cannot be drawn", code="broken_file")
 
 
