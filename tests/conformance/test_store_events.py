@@ -106,7 +106,7 @@ def test_a_place_is_found_by_its_number_alone(db):
     """As older releases wrote it; and by what another server called it, before the database came here."""
     for number in range(3):
         noted(db, f"n{number}")
-    result = events.page(db, "default")
+    result = settled(db, 3)
     assert events.known(db, None, result[1].id) == result[1].position
     assert events.known(db, *result[1].position) == result[1].position
     assert events.known(db, None, 0) == BEGINNING
