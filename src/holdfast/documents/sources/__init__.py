@@ -1,0 +1,1 @@
+"""Sources of documents: what each type of source holds, and how it is fetched."""
