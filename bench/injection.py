@@ -19,7 +19,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Request
 
 from holdfast import bootstrap, settings
-from holdfast.api import access, app, documents, parts
+from holdfast.api import access, app, documents, parameters
 from holdfast.api import schemas_documents as schemas
 from holdfast.bootstrap import AppServices
 from holdfast.service.access import Identity
@@ -32,7 +32,7 @@ LOOK = ("GET", "/documents/{}", b"")
 
 
 async def _services(request: Request) -> AppServices:
-    return parts.of(request)
+    return parameters.services_of(request)
 
 
 def _caller(request: Request) -> Identity:
@@ -43,7 +43,7 @@ Services = Annotated[AppServices, Depends(_services)]
 Caller = Annotated[Identity, Depends(_caller)]
 
 
-def _document(services: Services, caller: Caller, document_id: parts.Id) -> Document:
+def _document(services: Services, caller: Caller, document_id: parameters.Id) -> Document:
     return services.documents.get(caller.tenant, document_id)
 
 
@@ -68,12 +68,12 @@ def depends_router() -> APIRouter:
         return documents.index_document(request, services, found, caller, body)
 
     @router.get("/by-hand/documents/{document_id}", response_model=None)
-    def one_by_hand(request: Request, services: Services, document_id: parts.Id) -> Any:
+    def one_by_hand(request: Request, services: Services, document_id: parameters.Id) -> Any:
         return documents.one_document(services, _document(services, _caller(request), document_id))
 
     @router.post("/by-hand/documents/{document_id}/index", response_model=None)
     def index_by_hand(
-        request: Request, services: Services, document_id: parts.Id, body: schemas.IndexBody
+        request: Request, services: Services, document_id: parameters.Id, body: schemas.IndexBody
     ) -> Any:
         caller = _caller(request)
         document = _document(services, caller, document_id)

@@ -23,9 +23,9 @@ from urllib.parse import urlsplit
 from fastapi import Request
 from fastapi.security.utils import get_authorization_scheme_param
 
-from holdfast.api import parts
+from holdfast.api import parameters
 from holdfast.api.dependencies import Before, resolve
-from holdfast.api.parts import known
+from holdfast.api.parameters import valid_id
 from holdfast.api.rate_limits import SLOT, Turnstile
 from holdfast.core.errors import HoldfastError, KeyRestrictedError
 from holdfast.service.access import NEIGHBOUR, Access, Identity, KeyNeededError, Scope
@@ -110,7 +110,9 @@ def identified(request: Request) -> Identity:
 
 
 def _caller(request: Request) -> Identity:
-    caller = _entered(request, _who(request, parts.of(request).access, _shown(request), is_page=False))
+    caller = _entered(
+        request, _who(request, parameters.services_of(request).access, _shown(request), is_page=False)
+    )
     if caller.restriction and not _is_filtered(request):
         message = "this key is limited to some documents; this request needs a key that is not"
         raise KeyRestrictedError(message)
@@ -168,7 +170,7 @@ def check_own(request: Request) -> None:
 
 def visitor(request: Request) -> Identity:
     """Who looks at a page, as `identified`; a page is only looked at, so a cookie is enough."""
-    return _entered(request, _who(request, parts.of(request).access, None, is_page=True))
+    return _entered(request, _who(request, parameters.services_of(request).access, None, is_page=True))
 
 
 def _entered(request: Request, caller: Identity) -> Identity:
@@ -203,8 +205,8 @@ def _admin(request: Request) -> Identity:
 
 
 def _collection(request: Request) -> Collection:
-    name = known(request.path_params[COLLECTION])
-    return parts.of(request).collections.get(identified(request).tenant, name)
+    name = valid_id(request.path_params[COLLECTION])
+    return parameters.services_of(request).collections.get(identified(request).tenant, name)
 
 
 def own_collection(request: Request) -> Collection:
@@ -216,8 +218,8 @@ def own_collection(request: Request) -> Collection:
 
 
 def _document(request: Request) -> Document:
-    name, caller = known(request.path_params[DOCUMENT]), identified(request)
-    return parts.of(request).documents.get(caller.tenant, name, only=caller.only)
+    name, caller = valid_id(request.path_params[DOCUMENT]), identified(request)
+    return parameters.services_of(request).documents.get(caller.tenant, name, only=caller.only)
 
 
 def own_document(request: Request) -> Document:

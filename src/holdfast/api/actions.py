@@ -5,12 +5,12 @@ from typing import Annotated
 from fastapi import Query, Request
 from fastapi.responses import Response
 
-from holdfast.api import estimates, parts, routing, schemas_actions
+from holdfast.api import estimates, parameters, routing, schemas_actions
 from holdfast.api.access import OwnCollection, OwnDocument, PathCollection, PathDocument, Reader
 from holdfast.api.collections import wish
 from holdfast.api.errors import Problem
 from holdfast.api.idempotency import IdempotencyKey, RouteReply, answer_once, fingerprint
-from holdfast.api.parts import Services
+from holdfast.api.parameters import Services
 from holdfast.core.errors import BadRequestError, ConflictError, NotFoundError
 from holdfast.service.access import Scope
 
@@ -71,7 +71,7 @@ def _number(action_id: str) -> int:
 
 @router.delete("/collections/{collection_id}/actions/{action_id}")
 def remove_action(
-    action_id: parts.Id, services: Services, caller: Reader, collection: OwnCollection
+    action_id: parameters.Id, services: Services, caller: Reader, collection: OwnCollection
 ) -> schemas_actions.RemovedAction:
     """Remove an action; its follow-ups and deliveries that have not ended are cancelled."""
     removed = services.actions.remove(wish(caller), collection.id, _number(action_id))
@@ -80,7 +80,7 @@ def remove_action(
 
 @router.post("/collections/{collection_id}/actions/{action_id}/test", status_code=202)
 def test_action(
-    action_id: parts.Id, services: Services, caller: Reader, collection: OwnCollection
+    action_id: parameters.Id, services: Services, caller: Reader, collection: OwnCollection
 ) -> schemas_actions.DeliveryResponse:
     """Send a signed `webhook.test` to the URL of a webhook, as a delivery like any other.
 
@@ -106,11 +106,11 @@ def all_deliveries(
     services: Services,
     caller: Reader,
     state: Annotated[schemas_actions.DeliveryState | None, Query(description="Only in this state.")] = None,
-    limit: parts.Limit = 100,
-    cursor: parts.Cursor = None,
+    limit: parameters.Limit = 100,
+    cursor: parameters.Cursor = None,
 ) -> schemas_actions.DeliveryList:
     """List webhook deliveries, the newest first."""
-    before = parts.numbers(cursor, 1)
+    before = parameters.numbers(cursor, 1)
     listed = services.deliveries.page(
         caller.tenant, state=state, before=before[0] if before is not None else None, limit=limit
     )
@@ -128,7 +128,7 @@ def all_deliveries(
     },
 )
 def retry_follow_up(
-    action_id: parts.Id, services: Services, caller: Reader, document: OwnDocument
+    action_id: parameters.Id, services: Services, caller: Reader, document: OwnDocument
 ) -> schemas_actions.FollowUpResponse:
     """Retry an action that failed on a document; calls that were paid for are reused."""
     try:
@@ -141,7 +141,7 @@ def retry_follow_up(
 
 @router.get("/deliveries/{delivery_id}")
 def one_delivery(
-    delivery_id: parts.Id, services: Services, caller: Reader
+    delivery_id: parameters.Id, services: Services, caller: Reader
 ) -> schemas_actions.DeliveryResponse:
     """Show a delivery."""
     return schemas_actions.DeliveryResponse.of(services.deliveries.one(caller.tenant, delivery_id))
@@ -153,7 +153,7 @@ def one_delivery(
     responses={409: {"model": Problem, "description": "It is being sent."}},
 )
 def resend_delivery(
-    delivery_id: parts.Id, services: Services, caller: Reader
+    delivery_id: parameters.Id, services: Services, caller: Reader
 ) -> schemas_actions.DeliveryResponse:
     """Send an event once more, at once, with the same id and the same body."""
     services.deliveries.one(caller.tenant, delivery_id)

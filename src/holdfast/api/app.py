@@ -31,7 +31,7 @@ from holdfast.api.rate_limits import Allowance, Turnstile
 from holdfast.bootstrap import AppServices, Runtime
 from holdfast.service.operations import Depths
 from holdfast.web import routes
-from holdfast.web.parts import PageAccess
+from holdfast.web.page_access import PageAccess
 
 PREFIX = "/api/v1"
 OPEN = frozenset({"/healthz", "/readyz"})

@@ -9,7 +9,7 @@ from holdfast.api import estimates, routing, schemas_documents
 from holdfast.api.access import OwnCollection, PathCollection, Reader, Writer, filtered
 from holdfast.api.errors import Problem
 from holdfast.api.idempotency import IdempotencyKey, RouteReply, answer_once, fingerprint
-from holdfast.api.parts import Services
+from holdfast.api.parameters import Services
 from holdfast.bootstrap import AppServices
 from holdfast.core.errors import ConflictError, NotFoundError
 from holdfast.service.access import Identity

@@ -5,10 +5,10 @@ from typing import Annotated
 from fastapi import Query
 from fastapi.responses import Response
 
-from holdfast.api import parts, routing, schemas_history
+from holdfast.api import parameters, routing, schemas_history
 from holdfast.api.access import PathDocument, Reader, filtered
 from holdfast.api.errors import BESIDE
-from holdfast.api.parts import Services
+from holdfast.api.parameters import Services
 from holdfast.api.schemas_documents import Cost
 from holdfast.core import subjects
 from holdfast.core.errors import ConflictError, NotFoundError
@@ -46,19 +46,25 @@ def cursor_of(position: Position) -> str:
 
 @router.get("/documents/{document_id}/events")
 def document_events(
-    services: Services, document: PathDocument, limit: parts.Limit = 100, cursor: parts.Cursor = None
+    services: Services,
+    document: PathDocument,
+    limit: parameters.Limit = 100,
+    cursor: parameters.Cursor = None,
 ) -> schemas_history.Events:
     """Read the journal of a document, the oldest entry first."""
-    after = parts.position(services.journal, cursor) or BEGINNING
+    after = parameters.position(services.journal, cursor) or BEGINNING
     return page_of(services.journal.of_document(document, after=after, limit=limit), after)
 
 
 @router.get("/documents/{document_id}/chunks")
 def document_chunks(
-    services: Services, document: PathDocument, limit: parts.Limit = 100, cursor: parts.Cursor = None
+    services: Services,
+    document: PathDocument,
+    limit: parameters.Limit = 100,
+    cursor: parameters.Cursor = None,
 ) -> schemas_history.Chunks:
     """Read the text of the published generation, piece by piece."""
-    known = parts.numbers(cursor, 3)
+    known = parameters.numbers(cursor, 3)
     after = (known[1], known[2]) if known is not None else (-1, -1)
     page = services.history.chunks(document, after=after, limit=limit)
     generation = page.generation if page is not None else 0
@@ -160,7 +166,7 @@ def _slice(detail: TaskDetail) -> schemas_history.SliceResponse:
 
 @router.get("/runs/{run_id}/log")
 @filtered
-def run_log(run_id: parts.Id, services: Services, caller: Reader) -> schemas_history.Log:
+def run_log(run_id: parameters.Id, services: Services, caller: Reader) -> schemas_history.Log:
     """Read what a run says of itself: its progress, its cost and its latest lines."""
     run = services.views.run(caller.tenant, run_id, lines=MOST_LINES)
     if not services.documents.shows(caller.tenant, run.run.subject, only=caller.only):

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from fastapi import Header, Query, Request
 from fastapi.responses import JSONResponse, Response
 
-from holdfast.api import parts, routing, schemas_documents, upload_bodies
+from holdfast.api import parameters, routing, schemas_documents, upload_bodies
 from holdfast.api.access import (
     DOCUMENT,
     OwnCollection,
@@ -21,7 +21,7 @@ from holdfast.api.dependencies import Before
 from holdfast.api.errors import Problem, problem
 from holdfast.api.idempotency import IdempotencyKey, RouteReply, answer_once, fingerprint
 from holdfast.api.limits import BodyKind
-from holdfast.api.parts import Services
+from holdfast.api.parameters import Services
 from holdfast.api.upload_bodies import ContentBody, DocumentBody
 from holdfast.bootstrap import AppServices
 from holdfast.core import filters, subjects
@@ -163,9 +163,9 @@ def some_documents(
         StatusName | None, Query(description="Only documents with this `index_status`.")
     ] = None,
     q: Annotated[str, Query(max_length=500, description="Only titles that contain this.")] = "",
-    only: parts.FilterText = None,
+    only: parameters.FilterText = None,
     sort: Annotated[SortName, Query(description="Prefix with - for descending order.")] = "id",
-    limit: parts.Limit = 100,
+    limit: parameters.Limit = 100,
     cursor: Annotated[
         str | None,
         Query(max_length=MOST_CURSOR, description="Where to continue: `next` from the previous page."),
@@ -182,7 +182,7 @@ def some_documents(
         plain(q),
         position_of(order, cursor),
         limit,
-        filter=filters.both(caller.only, parts.filter_of(only)),
+        filter=filters.both(caller.only, parameters.filter_of(only)),
     )
     views, follows = services.views.listed(query)
     return Response(

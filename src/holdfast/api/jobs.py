@@ -10,12 +10,12 @@ import pydantic_core
 from fastapi import Query, Request
 from fastapi.responses import Response, StreamingResponse
 
-from holdfast.api import estimates, parts, routing, schemas_jobs
+from holdfast.api import estimates, parameters, routing, schemas_jobs
 from holdfast.api.access import OwnCollection, OwnDocument, Reader, filtered, identified, writer
 from holdfast.api.dependencies import Before, resolve
 from holdfast.api.errors import Problem, problem
 from holdfast.api.idempotency import IdempotencyKey, RouteReply, answer_once, fingerprint
-from holdfast.api.parts import Services
+from holdfast.api.parameters import Services
 from holdfast.api.schemas_documents import nano_dollars
 from holdfast.bootstrap import AppServices
 from holdfast.core.errors import ConflictError, NotFoundError
@@ -45,9 +45,11 @@ TAKEN: dict[int | str, dict[str, Any]] = {
 
 
 def _view(request: Request) -> JobView:
-    name, caller = parts.known(request.path_params[JOB]), identified(request)
-    view = parts.of(request).jobs.view(caller.tenant, name)
-    if not parts.of(request).documents.shows(caller.tenant, view.job.run.subject, only=caller.only):
+    name, caller = parameters.valid_id(request.path_params[JOB]), identified(request)
+    view = parameters.services_of(request).jobs.view(caller.tenant, name)
+    if not parameters.services_of(request).documents.shows(
+        caller.tenant, view.job.run.subject, only=caller.only
+    ):
         raise NotFoundError(f"there is no job {name!r}", code="unknown_job")
     return view
 
@@ -167,14 +169,14 @@ def some_jobs(
     collection: Annotated[str | None, Query(max_length=64, description="Only this collection.")] = None,
     kind: Annotated[str | None, Query(max_length=40, description="Only this kind.")] = None,
     state: Annotated[schemas_jobs.StateName | None, Query(description="Only in this state.")] = None,
-    limit: parts.Limit = 100,
-    cursor: parts.Cursor = None,
+    limit: parameters.Limit = 100,
+    cursor: parameters.Cursor = None,
 ) -> schemas_jobs.JobPage:
     """List the jobs, the newest first."""
     query = Wanted(
         caller.tenant,
         None if kind is None else services.jobs.known_kind(kind),
-        None if collection is None else parts.known(collection),
+        None if collection is None else parameters.valid_id(collection),
         state,
         _after(services, caller, cursor),
         limit,
@@ -188,7 +190,7 @@ def _after(services: AppServices, caller: Identity, cursor: str | None) -> tuple
     """Where a page begins: after the job that the cursor names, which must be one of the caller's."""
     if cursor is None:
         return None
-    run = services.jobs.view(caller.tenant, parts.id_of(cursor)).job.run
+    run = services.jobs.view(caller.tenant, parameters.id_of(cursor)).job.run
     return run.queued_at, run.id
 
 
@@ -208,8 +210,8 @@ def one_job(services: Services, view: PathJob) -> schemas_jobs.JobDetail:
 def job_results(
     services: Services,
     view: PathJob,
-    limit: parts.Limit = 100,
-    cursor: parts.Cursor = None,
+    limit: parameters.Limit = 100,
+    cursor: parameters.Cursor = None,
     form: Annotated[Literal["json", "csv"], Query(alias="format", description="`csv` gives all.")] = "json",
     every: Annotated[
         bool, Query(alias="all", description="All results in one response, for a download.")
@@ -222,7 +224,7 @@ def job_results(
         name = {"Content-Disposition": f'attachment; filename="{run.kind}-{run.id}.{form}"'}
         kind = "text/csv" if form == "csv" else "application/json"
         return StreamingResponse(lines, media_type=kind, headers=name)
-    known = parts.numbers(cursor, 2)
+    known = parameters.numbers(cursor, 2)
     after = (known[0], known[1]) if known is not None else (-1, -1)
     page = services.jobs.results(view, after=after, limit=limit)
     follows = f"{page[-1].slice}.{page[-1].position}" if len(page) == limit else None

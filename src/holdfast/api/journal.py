@@ -7,12 +7,12 @@ from fastapi import Header, HTTPException, Query, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
 
-from holdfast.api import parts, routing, schemas_documents, schemas_history
+from holdfast.api import parameters, routing, schemas_documents, schemas_history
 from holdfast.api.access import Reader
 from holdfast.api.document_history import cursor_of, page_of
 from holdfast.api.errors import BESIDE
 from holdfast.api.event_feed import Feed, FullError
-from holdfast.api.parts import Services
+from holdfast.api.parameters import Services
 from holdfast.api.rate_limits import SLOT, Turnstile
 from holdfast.core.states import shown
 from holdfast.service.access import Identity
@@ -44,8 +44,8 @@ def all_events(
     services: Services,
     caller: Reader,
     collection: Annotated[str | None, Query(description="Only this collection.")] = None,
-    limit: parts.Limit = 100,
-    cursor: parts.Cursor = None,
+    limit: parameters.Limit = 100,
+    cursor: parameters.Cursor = None,
 ) -> schemas_history.Events:
     """Read the journal, the oldest entry first; `next` continues where this page ends, also later.
 
@@ -53,10 +53,10 @@ def all_events(
     before the end: that is reached when `next` is the cursor that was sent.
     """
     journal = services.journal
-    after = parts.position(journal, cursor) or BEGINNING
+    after = parameters.position(journal, cursor) or BEGINNING
     if collection is None:
         return page_of(journal.page(caller.tenant, after=after, limit=limit), after)
-    services.collections.get(caller.tenant, parts.known(collection))
+    services.collections.get(caller.tenant, parameters.valid_id(collection))
     entries, end = journal.page_of_collection(caller.tenant, collection, after=after, limit=limit)
     return page_of(entries, after, end)
 
@@ -83,10 +83,10 @@ async def stream(
     last: Annotated[
         str | None, Header(alias="Last-Event-ID", description="Continue after this entry of the journal.")
     ] = None,
-    cursor: parts.Cursor = None,
+    cursor: parameters.Cursor = None,
 ) -> StreamingResponse:
     """Follow what happens, from now on or from after an entry of the journal."""
-    known = await run_in_threadpool(parts.position, services.journal, last or cursor)
+    known = await run_in_threadpool(parameters.position, services.journal, last or cursor)
     feed: Feed = request.app.state.feed
     turnstile: Turnstile = request.app.state.turnstile
     request_ended, stream_ended = request.scope[SLOT], turnstile.listen(caller)

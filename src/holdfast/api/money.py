@@ -7,12 +7,12 @@ from fastapi import Query, Request
 from fastapi.responses import Response
 from pydantic import AfterValidator, Field
 
-from holdfast.api import parts, routing, schemas_money
+from holdfast.api import parameters, routing, schemas_money
 from holdfast.api.access import Admin, Reader
 from holdfast.api.errors import Problem
 from holdfast.api.idempotency import IdempotencyKey, RouteReply, answer_once, fingerprint
 from holdfast.api.limits import BodyKind
-from holdfast.api.parts import Services
+from holdfast.api.parameters import Services
 from holdfast.api.schemas_actions import Sort
 from holdfast.api.schemas_documents import Shape, dollars
 from holdfast.bootstrap import AppServices
@@ -48,7 +48,7 @@ def bill(
     by: Annotated[By, Query(description="How to group the lines.")] = By.MODEL,
     since: Annotated[Moment, Query(alias="from", description="From then on.")] = None,
     until: Annotated[Moment, Query(alias="to", description="Before then.")] = None,
-    cursor: parts.Cursor = None,
+    cursor: parameters.Cursor = None,
 ) -> schemas_money.BillResponse:
     """Show what was paid, is in doubt and was saved: by reuse, and by refusing duplicates."""
     if cursor is not None and "\x00" in cursor:
@@ -177,7 +177,7 @@ class EstimateShape(Shape):
 def estimate(services: Services, caller: Reader, body: EstimateRequest) -> EstimateShape:
     """Say what something would cost before it is asked for; nothing is paid, and nothing is changed."""
     estimator = services.estimates(services.settings.estimate_seconds)
-    collection = None if body.collection is None else parts.known(body.collection)
+    collection = None if body.collection is None else parameters.valid_id(body.collection)
     if body.text is not None and body.kind is None:
         result = estimator.of_text(caller.tenant, body.text, collection=collection, options=body.options)
     elif collection is None:
@@ -215,7 +215,7 @@ def resolve_order(
     request: Request,
     services: Services,
     caller: Reader,
-    order_id: parts.Id,
+    order_id: parameters.Id,
     body: schemas_money.Resolution,
     key: IdempotencyKey = None,
 ) -> Response:

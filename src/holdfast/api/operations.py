@@ -13,7 +13,7 @@ from holdfast.api import routing, schemas_documents, schemas_money
 from holdfast.api.access import Admin, Reader
 from holdfast.api.errors import BESIDE
 from holdfast.api.metrics import Counting
-from holdfast.api.parts import Services
+from holdfast.api.parameters import Services
 from holdfast.bootstrap import AppServices
 from holdfast.core.errors import StoreUnavailableError
 from holdfast.core.states import LANE_RANK

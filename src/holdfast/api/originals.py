@@ -11,7 +11,7 @@ from fastapi.responses import Response, StreamingResponse
 from holdfast.api import routing
 from holdfast.api.access import PathDocument
 from holdfast.api.errors import BESIDE, Problem
-from holdfast.api.parts import Services
+from holdfast.api.parameters import Services
 from holdfast.core.errors import BadRequestError
 from holdfast.service.originals import MEDIA_TYPES, UNKNOWN
 from holdfast.web.slow_requests import Pool

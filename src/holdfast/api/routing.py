@@ -30,7 +30,7 @@ from holdfast.api import access
 from holdfast.api.dependencies import Before, ahead, resolve
 from holdfast.api.errors import RESPONSES
 from holdfast.api.limits import PASSAGE, BodyKind, LimitedRequest
-from holdfast.api.parts import AnyId
+from holdfast.api.parameters import AnyId
 from holdfast.web import slow_requests
 from holdfast.web.slow_requests import Pool
 

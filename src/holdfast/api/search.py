@@ -7,9 +7,9 @@ from fastapi import Query
 from fastapi.responses import JSONResponse, Response
 from pydantic import Field
 
-from holdfast.api import parts, routing
+from holdfast.api import parameters, routing
 from holdfast.api.access import Reader, filtered
-from holdfast.api.parts import Services
+from holdfast.api.parameters import Services
 from holdfast.api.schemas_documents import Shape
 from holdfast.bootstrap import AppServices
 from holdfast.core import filters
@@ -141,7 +141,7 @@ def _answer(services: AppServices, caller: Identity, body: SearchBody, only: Fil
     )
     request = SearchRequest(
         caller.tenant,
-        [parts.known(each) for each in body.collections],
+        [parameters.valid_id(each) for each in body.collections],
         body.q,
         like,
         body.k,
@@ -158,7 +158,7 @@ def _answer(services: AppServices, caller: Identity, body: SearchBody, only: Fil
 
 @router.get("/search", response_model=Hits)
 @filtered
-@routing.waits(Pool.QUESTIONS, lambda request: parts.of(request).search.waits)
+@routing.waits(Pool.QUESTIONS, lambda request: parameters.services_of(request).search.waits)
 def search(
     services: Services,
     caller: Reader,
@@ -176,7 +176,7 @@ def search(
     mode: Annotated[Literal["hybrid", "keyword", "vector"], Query()] = "hybrid",
     document: Annotated[list[str] | None, Query(max_length=100, description="Only these.")] = None,
     source: Annotated[list[str] | None, Query(max_length=20, description="Only in these sources.")] = None,
-    only: parts.FilterText = None,
+    only: parameters.FilterText = None,
 ) -> Response:
     """Find the passages that answer best, by words and by meaning."""
     body = SearchBody(
@@ -190,12 +190,12 @@ def search(
         documents=document,
         sources=source,
     )
-    return _answer(services, caller, body, parts.filter_of(only))
+    return _answer(services, caller, body, parameters.filter_of(only))
 
 
 @router.post("/search", response_model=Hits)
 @filtered
-@routing.waits(Pool.QUESTIONS, lambda request: parts.of(request).search.waits)
+@routing.waits(Pool.QUESTIONS, lambda request: parameters.services_of(request).search.waits)
 def search_by_body(services: Services, caller: Reader, body: SearchBody) -> Response:
     """Find as `GET /search` does, for questions and filters that are too long for a URL."""
     only = None if body.filter is None else filters.parse(body.filter)

@@ -18,7 +18,7 @@ from holdfast.api.documents import TAKEN, IfMatch, expected, taken
 from holdfast.api.errors import BESIDE, Problem
 from holdfast.api.idempotency import IdempotencyKey, RouteReply, answer_once, fingerprint
 from holdfast.api.limits import BodyKind
-from holdfast.api.parts import Services
+from holdfast.api.parameters import Services
 from holdfast.api.schemas_documents import LaneName, MaxCost, Priority, Shape
 from holdfast.core.errors import BadRequestError
 from holdfast.service.requests import RequestContext

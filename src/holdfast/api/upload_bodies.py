@@ -16,7 +16,7 @@ from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
 from starlette.formparsers import MultiPartException, MultiPartParser
 
-from holdfast.api import parts
+from holdfast.api import parameters
 from holdfast.api.access import identified, own_collection, own_document
 from holdfast.api.dependencies import ahead
 from holdfast.api.limits import AROUND
@@ -164,7 +164,7 @@ async def form_of(request: Request) -> AsyncIterator[FormData]:
     if not is_form(request):
         raise BadRequestError("send a form as multipart/form-data", code="bad_request")
     try:
-        form = await Forms(request, parts.of(request).runtime.shelf).parse()
+        form = await Forms(request, parameters.services_of(request).runtime.shelf).parse()
     except MultiPartException as error:
         raise HTTPException(400, error.message) from error
     try:
@@ -193,7 +193,7 @@ async def _form(request: Request) -> AsyncIterator[UploadBody]:
             metadata=known.metadata,
             labels=tuple(known.labels or ()),
             password=known.password,
-            any_format=parts.of(request).runtime.parser.takes_anything,
+            any_format=parameters.services_of(request).runtime.parser.takes_anything,
         )
 
 
@@ -221,7 +221,7 @@ async def _check_room(request: Request) -> None:
     size = int(said) if said.isascii() and said.isdigit() and len(said) < 19 else 0
     if size >= LARGE:
         caller = await ahead(request, identified)
-        check = parts.of(request).quotas.check_room
+        check = parameters.services_of(request).quotas.check_room
         await run_in_threadpool(check, caller.tenant, caller.actor, size - AROUND)
 
 

@@ -13,7 +13,7 @@ from holdfast.engine.models import Model
 from holdfast.service.records import Action, Delivery, FollowUp
 from holdfast.web import forms, rendering
 from holdfast.web.collections import PathCollection
-from holdfast.web.parts import Services
+from holdfast.web.page_access import Services
 
 LATELY = 10
 # Deliveries are looked through for those of each webhook.

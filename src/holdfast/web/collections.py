@@ -15,7 +15,7 @@ from holdfast.service.access import Scope
 from holdfast.service.document_views import MOST_CURSOR, STATUSES, DocumentView, position_of
 from holdfast.service.records import Collection, Counts, DocumentQuery, SortKey
 from holdfast.web import display, rendering
-from holdfast.web.parts import Services
+from holdfast.web.page_access import Services
 
 # A filter of the web UI alone: what was imported and has no content here rests in one of two statuses.
 IMPORTED = "imported"

@@ -23,7 +23,7 @@ from holdfast.service.records import (
     TaskDetail,
 )
 from holdfast.web import display, forms, rendering
-from holdfast.web.parts import Services
+from holdfast.web.page_access import Services
 
 CHUNKS = 30
 RUNS = 30

@@ -8,7 +8,7 @@ from fastapi.responses import Response
 from holdfast.core.states import Status
 from holdfast.service.records import Collection, Counts
 from holdfast.web import dashboard, rendering, warnings
-from holdfast.web.parts import Services
+from holdfast.web.page_access import Services
 
 
 @dataclass(frozen=True, slots=True)

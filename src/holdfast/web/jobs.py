@@ -13,7 +13,7 @@ from holdfast.service import results as tables
 from holdfast.service.jobs import JobView
 from holdfast.service.records import JobQuery
 from holdfast.web import forms, rendering
-from holdfast.web.parts import Services
+from holdfast.web.page_access import Services
 
 SHOWN = 100
 RESULTS = 50

@@ -7,7 +7,7 @@ from fastapi.responses import RedirectResponse, Response
 
 from holdfast.service.access import MOST_TOKEN, SESSION_SECONDS, KeyNeededError
 from holdfast.web import assets, rendering
-from holdfast.web.parts import Services, access_of
+from holdfast.web.page_access import Services, access_of
 
 router = rendering.router()
 

@@ -11,7 +11,7 @@ from holdfast.core.states import CallState
 from holdfast.engine.kinds import Registry
 from holdfast.service.records import DAY, BillRow, By, TimeRange
 from holdfast.web import rendering
-from holdfast.web.parts import Services
+from holdfast.web.page_access import Services
 
 DAYS = 30
 REASONS = {

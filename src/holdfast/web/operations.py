@@ -12,7 +12,7 @@ from holdfast.core.states import LANE_RANK
 from holdfast.service.access import Scope
 from holdfast.service.records import LaneCount, Lease, Worker
 from holdfast.web import dashboard, rendering, warnings
-from holdfast.web.parts import Services
+from holdfast.web.page_access import Services
 
 DELIVERIES = 20
 LEASES = 50

@@ -19,7 +19,7 @@ from holdfast.service import formatting
 from holdfast.service.access import Identity, KeyNeededError, Scope
 from holdfast.service.error_table import row_of
 from holdfast.web import assets, display
-from holdfast.web.parts import Services, access_of
+from holdfast.web.page_access import Services, access_of
 
 PART = "x-holdfast-part"
 THEME = "holdfast_theme"

@@ -7,7 +7,7 @@ from holdfast.core.errors import NotFoundError
 from holdfast.core.records import TENANT
 from holdfast.core.states import LIVE, shown
 from holdfast.web import rendering
-from holdfast.web.parts import Services
+from holdfast.web.page_access import Services
 
 LINES = 500
 

@@ -17,7 +17,7 @@ from holdfast.service import originals
 from holdfast.service.access import Identity
 from holdfast.service.search_pages import MOST_COLLECTIONS, MOST_OFFSET, SearchPage, SearchRequest
 from holdfast.web import rendering, slow_requests
-from holdfast.web.parts import Services, access_of
+from holdfast.web.page_access import Services, access_of
 
 LONGEST = 10_000
 HITS = 20

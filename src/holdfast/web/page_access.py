@@ -1,4 +1,4 @@
-"""What pages are made of: the services, and who looks."""
+"""Who may look at pages, and the services that pages use."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The services, found by every request, and the parameters that many routes share."""
+"""The services, and the parameters that many routes share."""
 
 from typing import Annotated
 
@@ -17,16 +17,16 @@ from holdfast.service.records import Position
 MOST_PAGE = 500
 
 
-def of(request: Request) -> AppServices:
-    """The services of the application that was asked."""
+def services_of(request: Request) -> AppServices:
+    """The services of the application that answers this request."""
     services: AppServices = request.app.state.services
     return services
 
 
-Services = Annotated[AppServices, Before(of)]
+Services = Annotated[AppServices, Before(services_of)]
 
 
-def known(text: str) -> str:
+def valid_id(text: str) -> str:
     """An id of a form that anything could have; NotFoundError for any other, before a database sees it."""
     if not TENANT.fullmatch(text):
         raise NotFoundError("no such id; an id has letters, digits, . - _, at most 64")
@@ -37,9 +37,9 @@ def known(text: str) -> str:
 FORM = {"pattern": f"^{TENANT.pattern}$", "maxLength": 64}
 
 AnyId = Annotated[str, Path(description="The id.", json_schema_extra=dict(FORM))]
-Id = Annotated[AnyId, AfterValidator(known)]
+Id = Annotated[AnyId, AfterValidator(valid_id)]
 CollectionName = Annotated[
-    str, Query(description="The collection's id.", json_schema_extra=dict(FORM)), AfterValidator(known)
+    str, Query(description="The collection's id.", json_schema_extra=dict(FORM)), AfterValidator(valid_id)
 ]
 Limit = Annotated[int, Query(ge=1, le=MOST_PAGE, description="Maximum number of items.")]
 Cursor = Annotated[
