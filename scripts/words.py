@@ -34,6 +34,7 @@ MODULES = (
     *("tries", "visitor"),
 )
 PHRASES = {
+    "whoever": r"\bwhoever\b",
     "addresses": r"(?<!mail )(?<!ip )(?<!link-local )\baddresses\b",
     "the page": r"\bthe page\b",
     "is away": r"\b(?:is|was|are) away\b",

@@ -1,1 +1,1 @@
-"""The HTTP API: plain routes over the service layer. It takes requests and tells of work; it does none."""
+"""The HTTP API: plain routes over the service layer. It accepts requests and does no work itself."""

@@ -1,18 +1,18 @@
-"""Who asks, and whether they may. What belongs to another tenant is not there: 404, never 403.
+"""Authentication and authorisation. What belongs to another tenant does not exist: 404, never 403.
 
-Whoever is signed in to the page shows a cookie instead of a key. A browser sends that along with requests of
-any site's making, so that one which changes something must also come from the page itself: with a header that
-no other site can set, and by what the browser says of its origin.
+Somebody who is signed in to the web UI sends a cookie instead of a key. Browsers attach cookies to requests
+made by any site, so a request that changes something must also prove that it comes from our own pages: by a
+header that no other site can set, and by what the browser reports about its origin.
 
-While no key was ever made, only this machine is served. A page in a browser on this machine can send requests
-too, from any site: so the name in `Host` must be this machine's (else a site could give itself our address),
-and an `Origin` must be our own.
+As long as no API key has ever been created, only this machine is served. A page of any site in a browser on
+this machine can send requests too: so the name in `Host` must be this machine's (otherwise a site could
+point its own name at us), and an `Origin`, if there is one, must be ours.
 
-Looking costs money, too: a question is embedded. A browser sends no `Origin` with what a page merely loads
-(an image, a frame, a script), but it says in `Sec-Fetch-Site` whose page that is. So nothing is served
-without a key that a page of another site, or of another port of this machine, has asked for. A link to one of
-our pages is another thing: it may be followed, and what it would spend waits for Enter (`is_ours`). Not
-covered: a browser from before 2023 that says nothing of this.
+Reading can cost money too: a query is embedded. Browsers send no `Origin` with what a page merely loads (an
+image, a frame, a script), but `Sec-Fetch-Site` says whose page it is. So a request without a key is refused
+if it was made by a page of another site, or of another port of this machine. A link to one of our pages may
+be followed; whatever it would spend waits for Enter (`is_ours`). Not covered: browsers from before 2023,
+which do not send this header.
 """
 
 import ipaddress

@@ -1,4 +1,4 @@
-"""Collections: make, look, change, delete."""
+"""Collections: create, read, change, delete."""
 
 import secrets
 

@@ -1,13 +1,13 @@
-"""Open connections: how many one process keeps, and for how long it keeps an answer that nobody takes.
+"""Open connections: how many a process accepts, and how long it keeps an unread response.
 
-A client that asks and never reads would hold its answer in memory, and its descriptor, for ever; so would
-one that listens to events and does not hear them. What is not taken for a pause ends the connection. A
-client that takes its time keeps it: the system is told to hold little that was not sent yet, so that
-whatever the client takes is seen here soon.
+A client that sends a request and never reads the response would hold memory and a file descriptor for ever;
+so would one that subscribes to events and does not read them. If a client reads nothing for a while, its
+connection is closed. A slow client keeps its connection: the kernel's send buffer is kept small, so that
+anything the client reads is noticed here soon.
 
-Connections above the limit are answered, not left waiting: 503 and when to come back, `/healthz` alone as
-ever, and an end within seconds. Above these, for which only a few places are kept, the same words are said
-to whoever comes without waiting for a request. Connections that were there before are served as ever.
+Connections above the limit get a response instead of waiting: 503 with `Retry-After`, except for `/healthz`,
+and are closed within seconds. A few connections are reserved for that; beyond these, the same response is
+sent without reading the request. Connections that were already open are not affected.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
-"""What a route must know before it begins: who asks, and what the ids in its path stand for.
+"""What a route must know before it starts: who is asking, and what the ids in its path refer to.
 
-A parameter of a route that is marked with `Before` is filled in by `routing.Route`; the framework does not
-hear of it. It is found once for a request, whoever asks for it first.
+`routing.Route` fills in every parameter marked with `Before`; FastAPI does not see these parameters. Each
+value is resolved once per request, however many parameters need it.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What was estimated and what is asked for are the same, where whoever asks wants to be sure of it."""
+"""Guards a request by an earlier estimate: it is refused if it would do something else than was estimated."""
 
 from typing import Any
 

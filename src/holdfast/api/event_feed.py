@@ -1,13 +1,13 @@
-"""The live feed: one look at the database for all listeners of this process, and none when nobody listens.
+"""The live feed: one query serves all listeners of this process; without listeners there is none.
 
-A listener is subscribed first and reads what it missed after, so that nothing falls in between; what comes
-both ways is told once. A listener that does not keep up is let go, and goes on from its last event when it
-comes back.
+A listener subscribes first and then reads what it missed, so nothing is lost in between; an event that
+arrives both ways is sent once. A listener that cannot keep up is disconnected and continues from its last
+event when it reconnects.
 
-A stream may stay open for days, and a key may end meanwhile. So what every listener has shown is looked at
-again with every beat, for all of them at once, and whoever's key is good no more is let go.
+A stream may stay open for days, and its key may be revoked meanwhile. So the keys of all listeners are
+checked again with every heartbeat, in one query, and listeners without a valid key are disconnected.
 
-Places are shared: a tenant may hold no more of them than are left for the others.
+Streams are shared fairly: a tenant may have no more of them than are left for the others.
 """
 
 import asyncio
@@ -105,7 +105,7 @@ class Feed:
 
         def leave() -> None:
             self._taken[tenant] -= 1
-            self._taken += Counter()  # whoever holds nothing is forgotten
+            self._taken += Counter()  # drops tenants that hold none
 
         return leave
 

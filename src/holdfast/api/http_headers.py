@@ -1,9 +1,9 @@
-"""The head of a request has a time, as its body has (see `limits`), a size and a form.
+"""Limits on the head of a request: how long it may take, how large it may be, and its syntax.
 
-The server itself only closes a connection that is quiet after an answer. One that says nothing at all, or
-adds a byte to its head now and then, would stay for ever, and whoever opens enough of them leaves no
-descriptor for anybody else; for that nobody has to have a key. Its parser takes a head of any length, and
-what it does not understand it would answer in words of its own.
+The server itself only closes connections that are idle after a response. A client that sends nothing, or a
+byte now and then, could stay for ever, and enough of them would use up all file descriptors; no key is
+needed for that. The server's parser also accepts a head of any length, and answers a malformed one in a
+format of its own.
 """
 
 import asyncio
@@ -85,7 +85,7 @@ class HeaderDeadline(HttpToolsProtocol):
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """One header. Two hosts are refused: whoever stands before us may have gone by the other."""
+        """One header. Two `Host` headers are refused: a proxy may have used the other one."""
         self._count(len(name) + len(value))
         self._hosts += name.lower() == b"host"
         if self._hosts > 1:

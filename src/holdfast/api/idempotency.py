@@ -1,12 +1,11 @@
-"""`Idempotency-Key`: the same request again gets the same answer again, and is not carried out again.
+"""`Idempotency-Key`: a repeated request gets the same response again, and is not carried out again.
 
-What is kept is what is final. A 2xx is: the request was carried out, and must not be a second time. A refusal
-has done nothing, so that carrying the request out again is safe, and most refusals end by themselves: money
-comes in (402), the work that was in the way ends (409), what was missing is made (404), a key gets a scope
-(403), a page answers again (400 `url_failed`), space gets free. Whoever retries for a day must not be told
-for a day what was true for a moment. Nor is a malformed request kept (400, 413): its sender may mend it under
-the same key. One refusal can never turn out otherwise and is kept: 412, for a generation that is over never
-comes back.
+Only final responses are stored. A 2xx is final: the request was carried out and must not be repeated. A
+refusal has changed nothing, so it is safe to try again, and most refusals are temporary: a budget is raised
+(402), the work in the way ends (409), what was missing is created (404), a key gets a scope (403), a server
+answers again (400 `url_failed`), disk space is freed. A client that retries for a day must not keep
+receiving what was true for a moment. A malformed request is not stored either (400, 413): its sender may
+correct it under the same key. One refusal is final and stored: 412, because a past generation never returns.
 """
 
 import hashlib

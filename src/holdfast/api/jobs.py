@@ -1,4 +1,4 @@
-"""Jobs: ask for one, look, read what it left, end it."""
+"""Jobs: start, read, list, read results, cancel."""
 
 import csv
 import io

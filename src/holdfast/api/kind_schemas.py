@@ -1,4 +1,4 @@
-"""The OpenAPI says what each kind of the registry takes and leaves: parameters and results, by name."""
+"""Adds the parameters and results of every registered kind to the OpenAPI document, by name."""
 
 import json
 from collections.abc import Mapping

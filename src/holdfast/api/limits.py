@@ -1,10 +1,9 @@
-"""What stands before every route: how much may be sent, how slowly, and what every answer carries.
+"""Limits that apply to every request: how much may be sent, and how slowly; and headers of every response.
 
-How much is said by the route itself (`routing.takes`), once it is known which one that is; whatever declares
-nothing, and whatever is no route, has the limit of a small JSON body. A body is counted as it comes in,
-whether it said how long it is or not, and refused at the limit. Before such an answer ends, what the client
-still sends is read and thrown away for a moment: closing at once would reset the connection, and the client
-would never see why.
+A route declares its body limit (`routing.takes`). Anything that declares none, and any path that is no
+route, has the limit of a small JSON body. A body is counted as it arrives, whatever its `Content-Length`
+says, and refused at the limit. After such a refusal, what the client still sends is read and discarded for a
+moment: closing at once would reset the connection, and the client would never see the reason.
 """
 
 import asyncio

@@ -1,9 +1,9 @@
-"""What `/metrics` tells of this process, and of the installation as the database has it.
+"""`/metrics`: counts of this process, and of the whole installation as the database knows it.
 
-What the whole installation did is counted from the moment this process began: each scrape reads only what is
-new (`store.views.tallies`), so that its cost does not grow with the ledger. A counter that begins at 0 with
-its process is what Prometheus expects. Several processes of the API count the same events, each for itself:
-take one of them, or the largest.
+What the installation did is counted from when this process started: each scrape reads only what is new
+(`store.views.tallies`), so its cost does not grow with the ledger. Prometheus expects counters that start at
+0 with their process. Several API processes count the same events, each for itself: use one of them, or the
+largest.
 """
 
 from collections import Counter

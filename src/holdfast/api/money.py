@@ -132,8 +132,8 @@ class EstimateShape(Shape):
     `cost` is null when no price is known for the model; `unpriced_calls` are not in it.
     `documents` would be done, of which `unknown` have no text that is known yet and count as nothing. `exact`
     is false for a sample and for text that had to be put together again; `estimated_from` says what was
-    looked at. `fingerprint` names what was estimated: whoever asks for it may pass it on as `estimate`, and
-    is refused if that is something else.
+    looked at. `fingerprint` identifies what was estimated: pass it as `estimate` with the request, which is
+    then refused if it is for something else.
     """
 
     documents: int

@@ -1,8 +1,8 @@
-"""Health, metrics, and how things stand.
+"""Health, metrics and status.
 
-The API is alive while it answers, and ready while the database does: without a broker or a worker it still
-takes requests, which wait. Both are said in `/readyz`, but take no process out of service. Nobody learns here
-how much another tenant has to do; that is for the operator's key, with the scope `admin`.
+The API is alive while it responds, and ready while the database does: without a broker or a worker it still
+accepts requests, which wait. `/readyz` reports both, but neither makes it fail. Nobody learns here how much
+work another tenant has; that needs an operator's key, with the scope `admin`.
 """
 
 from fastapi import Request

@@ -1,9 +1,9 @@
-"""How often and how much at once each key may ask.
+"""How many requests each key may make per second and at the same time.
 
-A bucket of tokens per key: one goes with each request, and they come back at the key's rate, up to two
-seconds' worth. Requests under way and open streams are counted per key, too. All of it is kept in this
-process: behind several processes of the API a key has so many times its limits. That is enough against a
-client that runs wild, and costs no query; it is no means of billing.
+A token bucket per key: each request takes one token, and tokens return at the key's rate, up to two seconds'
+worth. Requests in progress and open streams are counted per key, too. All of it is kept in this process, so
+with several API processes a key has several times its limits. That is enough against a runaway client and
+costs no query; it is not meant for billing.
 """
 
 import math
@@ -18,7 +18,7 @@ from holdfast.service.access import Identity
 BURST_SECONDS = 2.0
 MOST_KEPT = 10_000
 SLOT = "holdfast.slot"
-"""Where a request keeps what frees its place, for whoever sees it end."""
+"""Where a request stores the function that releases its slot when it ends."""
 
 
 class RateLimitedError(HoldfastError):

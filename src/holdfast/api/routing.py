@@ -1,16 +1,16 @@
-"""Routes that are carried out in one visit to a thread.
+"""Routes that do all their work in a single visit to a worker thread.
 
-What may wait for the database has to leave the event loop. The framework sends it there piece by piece: each
-dependency, then the route, then the check of its answer; and each visit costs as much as a statement of the
-database. Here what is to be known beforehand (who asks, what the ids in the path stand for) is found in the
-visit of the route, and its answer is written there.
+Anything that may wait for the database has to leave the event loop. FastAPI moves it to a thread piece by
+piece: each dependency, then the route, then the validation of the response; and each move costs as much as a
+database statement. Here the caller and the objects named in the path are resolved in the same visit as the
+route itself, and the response is serialised there.
 
-What is marked with `before.Before` is found in the order of the parameters. A request with a body visits
-twice: nothing of a body is read before it is known who sends it, and that they may. How large it may be is
-declared with the route (`takes`).
+Parameters marked with `dependencies.Before` are resolved in their order. A request with a body makes two
+visits: no body is read before it is known who sends it, and that they may. How large it may be is declared
+with the route (`takes`).
 
-Nobody waits in such a thread for anything but the database; who waits for somebody else's server has another
-(`waits`, `web.patience`).
+In such a thread nothing waits for anything but the database; requests that wait for another server run in
+separate pools (`waits`, `web.slow_requests`).
 """
 
 import functools

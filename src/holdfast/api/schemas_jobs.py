@@ -34,7 +34,7 @@ class Callback(Shape):
     secret: Annotated[str, Field(max_length=1000)] | None = None
 
     def as_target(self, request: Request) -> dict[str, str]:
-        """What is kept of it, with the address at which whoever asked has reached this installation."""
+        """The callback as stored, with the base URL at which the caller reached this installation."""
         return self.model_dump(exclude_none=True) | {"link": str(request.base_url).rstrip("/")}
 
 

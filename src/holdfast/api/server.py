@@ -1,4 +1,4 @@
-"""The HTTP server: bound before it says so, and ended within seconds, also while others listen to it."""
+"""The HTTP server: it reports ready once it listens, and stops within seconds despite open streams."""
 
 import socket
 from types import FrameType
@@ -27,7 +27,7 @@ class ApiServer(uvicorn.Server):
             lifespan="off",
             log_config=None,
             access_log=False,
-            # Whoever could set X-Forwarded-For could say that they are this machine.
+            # Anyone could claim to be this machine by setting X-Forwarded-For.
             proxy_headers=False,
             server_header=False,
             timeout_graceful_shutdown=GRACE,

@@ -1,4 +1,4 @@
-"""From one place to another: documents between collections, collections out of a tenant and into one."""
+"""Moving data: documents between collections, and whole collections as export and import bundles."""
 
 import json
 from collections.abc import AsyncIterator, Iterator

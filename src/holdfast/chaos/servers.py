@@ -1,4 +1,4 @@
-"""The servers that scenarios need. Whoever plays scenarios passes them in; this package starts none."""
+"""The servers that scenarios need. The caller passes them in; this package starts none."""
 
 import signal
 from collections.abc import Callable, Mapping

@@ -11,7 +11,7 @@ from holdfast.service.access import Access
 from holdfast.settings import Settings
 from holdfast.worker import queue_depths, sender
 
-# Whoever asks waits with us: if the database stays unreachable, the API answers 503, which can be retried.
+# Clients wait meanwhile: if the database stays unreachable, the API answers 503, which can be retried.
 PATIENCE = 6.0
 
 

@@ -1,4 +1,4 @@
-"""What the parts of an installation say, in one stream: lines for people, or one JSON object to a line."""
+"""The logs of all components in one stream: lines for people, or one JSON object per line."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""What every command that touches the database begins with."""
+"""How every command that uses the database begins."""
 
 import getpass
 from collections.abc import Iterator, Sequence

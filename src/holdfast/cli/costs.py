@@ -1,4 +1,4 @@
-"""What something would cost, said before it is asked for; a person at a terminal may say no."""
+"""Shows the estimated cost before work is requested; a person at a terminal may decline."""
 
 import sys
 

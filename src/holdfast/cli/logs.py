@@ -46,7 +46,7 @@ def set_up(settings: Settings) -> None:
 
 
 class _Text(logging.Formatter):
-    """`12:00:01 warning message`; the whole date is the business of whoever keeps the log."""
+    """`12:00:01 warning message`; the date is left to the log collector."""
 
     def format(self, record: logging.LogRecord) -> str:
         at = datetime.fromtimestamp(record.created, UTC).strftime("%H:%M:%S.%f")[:-3]

@@ -1,4 +1,4 @@
-"""Ports that are taken: who has them, as far as this user may know."""
+"""Ports in use: by which process, as far as this user may know."""
 
 import contextlib
 import socket

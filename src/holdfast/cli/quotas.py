@@ -1,4 +1,4 @@
-"""What tenants hold and may hold, for the operator."""
+"""What tenants store and may store, for the operator."""
 
 from holdfast.cli import context, terminal
 from holdfast.core.errors import BadRequestError

@@ -25,7 +25,7 @@ BACKOFF = Backoff(first=0.5, factor=2.0, most=15.0)
 # A part that ran for this long did not fail at its start.
 STEADY = 60.0
 KILL_AFTER = 10.0
-# Whoever waits for an answer of the API waits for seconds, never for the orders of a worker.
+# API clients wait for seconds at most, never for the orders of a worker.
 API_PATIENCE = 10.0
 PR_SET_PDEATHSIG = 1
 # What a part says, whatever its log level is, when it can be used.

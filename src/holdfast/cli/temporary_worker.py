@@ -1,4 +1,4 @@
-"""For commands that wait: somebody must work, and where nobody does, a worker is started meanwhile."""
+"""For commands that wait: if no worker is running, one is started for the time being."""
 
 import contextlib
 import signal

@@ -66,8 +66,8 @@ def _is_public(address: _Address) -> bool:
 def is_forbidden(host: str, seconds: float = 2.0) -> bool:
     """True when every address of the name is known, and none is of the public internet.
 
-    False also when that cannot be told within the time: whoever connects judges again. The resolver cannot be
-    interrupted, so that a slow one is left behind in a thread.
+    False also if that cannot be decided in time: the address is checked again on connecting. The resolver
+    cannot be interrupted, so a slow one is left behind in a thread.
     """
     answers: queue.SimpleQueue[list[str]] = queue.SimpleQueue()
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:  # whoever only describes a kind waits for none of these
+if TYPE_CHECKING:  # describing a kind must not import these
     from holdfast.engine.models import Model
     from holdfast.engine.ready_documents import ReadyDocument
     from holdfast.engine.work import Work

@@ -135,7 +135,7 @@ class Registry:
     def goes_on(self, name: str) -> bool:
         """True when a run of this kind may have a further phase. Of an unknown kind nobody can tell.
 
-        Then whoever knows it is asked: a plan that finds nothing publishes the run.
+        Then the planner decides: a plan without slices publishes the run.
         """
         kind = self._kinds.get(name)
         return kind is None or kind.plan_next is not None

@@ -113,7 +113,7 @@ OPTIONS = tuple(name for name in Choices.__dataclass_fields__ if name != "offers
 def choices(defaults: Choices, *layers: Mapping[str, Any] | None, stored: bool = False) -> Choices:
     """The defaults, overlaid by a collection's options and then by the document's own.
 
-    Whoever names a provider and no model has its usual model. With `stored` the options were accepted once: a
+    A provider named without a model means its default model. With `stored` the options were accepted once: a
     provider that has gone from the settings since is not refused, it is one that nobody can pay.
     """
     merged = {name: getattr(defaults, name) for name in OPTIONS}

@@ -60,7 +60,7 @@ def named(supplies: Supplies, provider: str, name: str) -> Model:
 def chosen(supplies: Supplies, options: Mapping[str, Any]) -> Model:
     """The model that a job or an action names with `provider` and `model`; without them the one set up.
 
-    Whoever names a provider and no model has its usual one. BadRequestError for a provider that has no such
+    A provider named without a model means its default model. BadRequestError for a provider that has no such
     name here, or no usual model; WorkError where nothing is named and nothing set up.
     """
     name = options.get("model")

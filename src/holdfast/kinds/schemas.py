@@ -3,7 +3,7 @@
 `jsonschema` does the testing. A schema comes from a stranger and an answer from a model, so what the library
 leaves open is bounded here: a reference leads into the schema itself, a pattern is matched by the regular
 expressions of Pydantic (linear time, no look-around), and the steps of one test are counted. A keyword that
-would be ignored is refused: whoever wrote it believes that it is kept.
+would be ignored is refused: its author expects it to be enforced.
 """
 
 import datetime as dt

@@ -1,9 +1,9 @@
-"""Secrets that sign webhooks, and what is kept of them.
+"""Secrets that sign webhooks, and how they are stored.
 
-HMAC needs the secret itself, so a digest will not do. With a key in the settings, a secret that is drawn here
-is not kept at all: the row has a number drawn at random, and the secret is made of that and the key each time
-it is needed. Whoever finds a copy of the database without the key can sign nothing. A secret that somebody
-gave us is kept as it is, with and without a key.
+HMAC needs the secret itself, so a digest is not enough. If the settings contain a key, a secret generated
+here is not stored at all: the row has a random number, and the secret is derived from that and the key when
+needed. A copy of the database is useless for signing without the key. A secret chosen by a user is stored
+as it is, with or without a key.
 """
 
 import base64

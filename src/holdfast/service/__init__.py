@@ -1,1 +1,1 @@
-"""Use cases, shared by API, page and command line. Each answers a frozen record or raises a HoldfastError."""
+"""Use cases of API, web UI and CLI. Each returns a frozen record or raises a HoldfastError."""

@@ -1,10 +1,10 @@
-"""Who may ask: API keys, and what each of them opens.
+"""API keys and what each of them permits.
 
-A key belongs to one tenant and names what it may do. Its token has 256 random bits and is shown once; what is
-kept is its SHA-256. A slow, salted hash protects secrets that can be guessed, and this one cannot.
+A key belongs to one tenant and has scopes. Its token has 256 random bits and is shown once; only its SHA-256
+is stored. A slow, salted hash protects secrets that can be guessed, and this one cannot.
 
-As long as no key was ever made, whoever is on this machine is the tenant `default` and may do everything; how
-"on this machine" is told is the business of the face that asks.
+As long as no key has ever been created, every client on this machine is the tenant `default` and may do
+everything; the API and the web UI each decide what counts as "on this machine".
 """
 
 import hashlib
@@ -95,7 +95,7 @@ class Identity:
 
 
 NEIGHBOUR = Identity("default", "api:loopback", frozenset(Scope))
-"""Whoever is on this machine, while there are no keys."""
+"""Any client on this machine, while there are no keys."""
 
 
 @dataclass(frozen=True, slots=True)

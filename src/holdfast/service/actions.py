@@ -1,4 +1,4 @@
-"""Actions of collections and their deliveries: add, look, remove, send again."""
+"""Actions of collections and their deliveries: add, read, remove, send again."""
 
 import secrets
 from collections.abc import Mapping, Sequence
@@ -296,7 +296,7 @@ def checked_callback(callback: Mapping[str, str] | None, *, allow_private: bool)
     """Whom to tell when a run ends, as it is kept with the run; BadRequestError for what can never be told.
 
     Every callback is checked here, by the rule for webhooks, whatever the run that it is about.
-    `link` is where this installation is, as whoever asked knows it: the event links to the run there.
+    `link` is the base URL by which the caller reached this installation: the event links to the run there.
     """
     if callback is None:
         return None

@@ -1,7 +1,7 @@
-"""The bill and the budgets, for the API and the command line: one reading, one way to set a limit.
+"""The bill and the budgets, for the API, the web UI and the CLI.
 
-Limits are in US dollars and hold over all time, for each month or for each day, for a tenant as a whole
-(`tenant`) or for one of its collections (`collection:<id>`); an order needs room in all there are.
+Limits are in US dollars and apply for all time, per month or per day, to a tenant as a whole (`tenant`) or
+to one of its collections (`collection:<id>`); an order must fit into all that apply.
 """
 
 import re

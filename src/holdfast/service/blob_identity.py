@@ -1,9 +1,9 @@
-"""The blob store and the database know each other by an id: bytes are only looked for where they were kept.
+"""The blob store and the database share an id, so that blobs are only looked for where they were stored.
 
-A worker that is started in another folder, or with another bucket, would find none of the documents and fail
-each one; a sweep there would throw away what belongs to somebody else. So the store carries an id that the
-database keeps too, and a process that sees another one does not start. The first process of a new
-installation chooses the id; an installation of an earlier release gets one if its bytes are where it looks.
+A worker started with another folder or bucket would find no documents and fail each one; a sweep there would
+delete somebody else's blobs. So the store carries an id that the database knows, and a process that finds a
+different one does not start. The first process of a new installation chooses the id; an installation of an
+earlier release gets one if its blobs are where this process looks.
 """
 
 import secrets

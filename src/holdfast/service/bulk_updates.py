@@ -1,7 +1,7 @@
-"""Rounds over whole collections: some of it before the request is answered, the rest by the sweep.
+"""Updates of whole collections: the first part before the request is answered, the rest by the sweep.
 
-A turn of the sweep sees to a bounded number of documents. So changed options ask for a hundred thousand
-documents over the better part of an hour, behind everything else that is due, and not all in one moment.
+Each turn of the sweep handles a bounded number of documents. So changed options re-index a hundred thousand
+documents over the better part of an hour, behind everything else that is due, instead of all at once.
 """
 
 import logging

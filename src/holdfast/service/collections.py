@@ -1,4 +1,4 @@
-"""Collections: make, look up, change, delete."""
+"""Collections: create, read, change, delete."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -61,7 +61,7 @@ class Collections:
         return {self._defaults.provider, *(each.identity for each in self._defaults.offers.values())}
 
     def choices(self, collection: Collection) -> index.Choices:
-        """How documents of the collection are indexed, unless they say otherwise; for whoever looks."""
+        """How documents of the collection are indexed unless they have options of their own."""
         return index.choices(self._defaults, collection.options, stored=True)
 
     def make(

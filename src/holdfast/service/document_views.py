@@ -1,6 +1,6 @@
-"""Documents as people look at them: with the progress, the times, the cost and the error of their latest run.
+"""Documents as people see them: with the progress, times, cost and error of their latest run.
 
-A page of documents costs as many statements as one document.
+A page of documents takes as many statements as a single document.
 """
 
 import base64

@@ -1,8 +1,8 @@
-"""Documents: add, change, refresh, ask again, cancel, delete.
+"""Documents: add, change, refresh, re-index, cancel, delete.
 
-Whatever makes a document also asks for it to be indexed, in one transaction, so that nothing is taken in and
-then forgotten. The way is the same for all of them: keep the bytes, build the request, call the store once.
-Bytes are kept before the row that names them: a crash in between leaves bytes that nobody names, which the
+Every change to a document's content also requests its indexing, in one transaction, so that nothing is
+accepted and then forgotten. The steps are always the same: store the bytes, build the request, call the store
+once. Bytes are stored before the row that refers to them: a crash in between leaves unused bytes, which the
 sweep removes.
 """
 
@@ -116,7 +116,7 @@ class Documents:
         return documents.document(self._db, tenant, document_id)
 
     def shows(self, tenant: str, subject: str, *, only: Filter | None) -> bool:
-        """True if whoever is limited to a filter may see work on the subject: on a document that passes."""
+        """True if a caller limited to this filter may see work on the subject: a document that passes."""
         if only is None:
             return True
         if not subject.startswith(subjects.DOCUMENT):
@@ -443,8 +443,8 @@ class Documents:
     def delete(self, wish: RequestContext, document_id: str) -> None:
         """Nothing of the document, nor of those that only it contained, is visible or running any more.
 
-        Its work ends before its row goes: after an interruption it can be deleted again. And once more after,
-        for whoever asked for it in between.
+        Its work ends before its row goes: after an interruption it can be deleted again. And once more
+        afterwards, in case work was requested in between.
         """
         self.get(wish.tenant, document_id, only=wish.only)
         self.end(wish, document_id)

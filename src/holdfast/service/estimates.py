@@ -1,17 +1,17 @@
-"""What work would cost before it is asked for: a text, files, or a collection whose options are to change.
+"""The cost of work before it is requested: a text, files, or a collection whose options would change.
 
-Nothing is paid and nothing is written. A text is cut as it would be cut, and what the ledger knows costs
-nothing, so that the estimate of a text is as good as the provider's count of tokens. Documents that are there
-are estimated from what is known of them: a small text is read again from the shelf; any other from the chunks
-of its published generation, as they are when only the model changes, put together and cut again otherwise.
-That is close, not exact. A large collection is estimated from a sample, and says so.
+Nothing is paid and nothing is written. A text is chunked as indexing would do it, and what the ledger has
+costs nothing, so the estimate of a text is as good as the provider's token count. Existing documents are
+estimated from what is known about them: a small text is read again from the blob store; any other from the
+chunks of its published generation, as they are if only the model changes, otherwise joined and chunked again.
+That is close, not exact. A large collection is estimated from a sample, and the estimate says so.
 
-Foreign text is recognised, read and cut in children of this process, of which a tenant has a share, and
-within a time: an estimate is an answer, not a job. One of a text that takes longer fails, one of a collection
-is made of what was looked at until then.
+Foreign text is recognised, parsed and chunked in child processes, of which each tenant has a share, within a
+time limit: an estimate is a response, not a job. If a text takes longer, its estimate fails; that of a
+collection is based on what was read until then.
 
-A kind that pays for something else says in its `JobSpec` or `ActionSpec` which calls it would make for one
-document, and how many it makes at most.
+A kind that pays for something else declares in its `JobSpec` or `ActionSpec` which calls it would make for a
+document, and how many at most.
 """
 
 import contextlib

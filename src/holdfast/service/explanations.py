@@ -1,7 +1,7 @@
-"""Why things are as they are, in sentences: the same for the command line, the API and the web UI.
+"""Why things are as they are, in sentences: the same in the CLI, the API and the web UI.
 
-Codes are for programs and stay beside these. `advise` answers the question that people come with, why a
-document waits, is stuck or failed, and names the one thing that is safe to do next.
+The codes for programs stay beside them. `advise` answers the question that people come with, why a document
+waits, is stuck or failed, and names one safe next step.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,9 +1,9 @@
-"""A folder taken in as it is: what is new, changed or unchanged is found out in bulk, not file by file.
+"""Indexing a folder: new, changed and unchanged files are told apart in bulk, not file by file.
 
-A file is known by its bytes, then by its name below the folder that was given. Its bytes are read once, to be
-hashed; only what is new or changed is read again and kept. Unchanged files cost one look at the database for
-five hundred. A document stands for one file of a pass: of two files with one name in two folders, neither
-takes the other's document.
+A file is identified by its bytes, then by its path below the folder. Its bytes are read once, to be hashed;
+only new or changed files are read again and stored. Five hundred unchanged files cost one query. Within one
+pass a document stands for one file: of two files with the same name in two folders, neither takes the other's
+document.
 """
 
 import fnmatch
@@ -119,7 +119,7 @@ def files(paths: Sequence[Path], selection: Selection = EVERYTHING) -> Iterator[
 
     What is in a folder is selected; a file that was named itself is always taken.
 
-    A folder that cannot be listed is among them, its name ending in a slash: whoever opens it finds out why.
+    A folder that cannot be listed is among them, its name ending in a slash: opening it shows the reason.
     Raises BadRequestError for a path that does not exist.
     """
     for path in paths:

@@ -1,4 +1,4 @@
-"""What became of a document: its runs, its text, its story, what it paid and why it is as it is."""
+"""The history of a document: its runs, text, journal and payments, and the reason for its status."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Answers that are kept under a key of the caller's, so that the same request is not carried out again."""
+"""Responses stored under the caller's idempotency key, so that no repeated request is carried out again."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""Jobs: ask for one, look at it, read what it left, end it."""
+"""Jobs: start, read, read results, cancel."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The journal of an installation: page by page, and what is new in it since the last look."""
+"""The journal of an installation: page by page, and what is new since the last look."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -78,7 +78,7 @@ class Watch:
         return page
 
     def _changed_crew(self) -> list[Crew]:
-        """The workers, if they are not as they were; whoever begins to listen has looked at them already."""
+        """The workers, if they have changed; a new listener has read them already."""
         self._looks += 1
         if self._looks % CREW_EVERY != 1:
             return []

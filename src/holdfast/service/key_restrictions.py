@@ -1,7 +1,7 @@
-"""Changes by a key with a filter: each document passes the filter before and after.
+"""Changes by a key with a filter: each document must pass the filter before and after the change.
 
-Otherwise such a key could hand out documents that it must not see, or take labels off, and what it adds would
-be gone for itself.
+Otherwise such a key could reveal documents that it must not see, or remove labels, and its own uploads could
+become invisible to it.
 """
 
 import contextlib

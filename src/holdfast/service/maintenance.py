@@ -1,7 +1,7 @@
-"""What the sweep does for documents: repair what is not whole, and throw away bytes that nobody names.
+"""Sweep duties for documents: repair what is incomplete, and delete blobs that nothing refers to.
 
-A repair never writes by itself: it *requests* a new generation, which is fenced like any other, takes from
-the ledger what is there and pays for nothing but vectors that are truly gone.
+A repair never writes by itself: it *requests* a new generation, which is fenced like any other, reuses what
+the ledger has and pays only for vectors that are really missing.
 """
 
 import logging
@@ -74,8 +74,8 @@ class Drift:
 
 
 class Shelf:
-    """Throws away bytes that no document names, a day after they were kept, some at each turn; and what of
-    uploads was never whole, for whoever wrote it has died.
+    """Deletes blobs that no document refers to, a day after they were stored, some per turn; and unfinished
+    uploads whose process has died.
     """
 
     def __init__(self, db: Database, shelf: Blobs) -> None:

@@ -1,4 +1,4 @@
-"""The installation as its operator looks at it: workers, lanes, leases, duties, providers, brokers."""
+"""The installation as its operator sees it: workers, lanes, leases, duties, providers, brokers."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ KEPT = 5.0
 
 
 class Operations:
-    """Looks at the whole installation; what of it a caller may see is decided by whoever shows it.
+    """Reads the whole installation; the API and the web UI decide what a caller may see of it.
 
     Each read is one of the store's, bound to this installation: what it answers is said there.
     """

@@ -1,6 +1,6 @@
-"""Originals: the bytes of a document as they were uploaded, and its pages as pictures with a passage marked.
+"""Originals: a document's bytes as they were uploaded, and its pages as images with a passage highlighted.
 
-What is shown belongs to the published version, as search does; without one, the latest content is given.
+They belong to the published version, like search results; if there is none, to the latest content.
 """
 
 import time

@@ -1,4 +1,4 @@
-"""How many documents and bytes tenants hold, and may hold."""
+"""Quotas: how many documents and bytes tenants store, and may store."""
 
 from holdfast.core.errors import BadRequestError
 from holdfast.core.records import TENANT

@@ -1,4 +1,4 @@
-"""Plain values that services take and return, for whoever shows them: nothing here reads or writes."""
+"""Plain values that services take and return. Nothing here reads or writes."""
 
 # ruff: noqa: F401 - they are imported from here
 

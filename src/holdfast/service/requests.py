@@ -1,4 +1,4 @@
-"""Who asks for work, and how urgent it is."""
+"""The context of a request for work: who asks, and how urgent it is."""
 
 from dataclasses import dataclass
 

@@ -1,8 +1,8 @@
-"""Search, for the API, the web UI and the command line.
+"""Search, for the API, the web UI and the CLI.
 
-The question is embedded by the provider that embedded the documents. One that charges is paid through the
-ledger, so that the same question is paid once; the built-in model is called directly, for there is nothing to
-keep account of.
+The query is embedded by the provider that embedded the documents. A provider that charges is paid through
+the ledger, so the same query is paid once; the built-in model is called directly, as there is nothing to
+account for.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ SHORTEST_PIECES = 2.3  # letters per token: words have more, random letters less
 REMEMBERED, SHORT = 1000, 200
 # Seconds between two counts of a collection whose documents change all the time.
 LOOK_EVERY = 30.0
-# While some are to be indexed again whoever looks wants to see that it helps.
+# While some are being re-indexed, people want to see the progress.
 LOOK_AGAIN = 1.0
 
 

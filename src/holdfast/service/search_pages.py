@@ -1,4 +1,4 @@
-"""What is asked of a search, and its hits page by page, one by one or by document."""
+"""The parameters of a search, and its hits page by page, one by one or grouped by document."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

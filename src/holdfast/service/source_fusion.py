@@ -1,7 +1,7 @@
-"""The hits of other search sources among those of the chunks: each source's best is worth its weight.
+"""Merges the hits of other search sources with those of the chunks: each source's best hit gets its weight.
 
-A source is code of somebody else. What it names is looked up: a document that is not in the collection, or is
-deleted, is no hit. A source that fails is left out, and the answer says so.
+A source is third-party code, so what it returns is looked up: a document that is not in the collection, or
+is deleted, is no hit. A source that fails is left out, and the response says so.
 """
 
 import logging

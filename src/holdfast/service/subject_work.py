@@ -1,6 +1,6 @@
-"""Work of any kind on a subject: found, stories, cancelled, asked for again.
+"""Work of any kind on a subject: find, explain, cancel, request again.
 
-Nothing here has to know the kind of work, so that it also serves a process that has loaded none.
+Nothing here needs to know the kind of work, so it also serves a process that has loaded no kinds.
 """
 
 from dataclasses import dataclass, replace

@@ -1,7 +1,7 @@
-"""Pictures of first pages. Those of PDFs come with their indexing, all others when somebody first looks.
+"""Thumbnails of first pages. Those of PDFs are made while indexing, all others when they are first requested.
 
-To draw a page takes longer than to index a small text, and most pages are never looked at; so indexing is not
-made to wait for it. What was drawn is kept, and what cannot be drawn is kept as a sheet that says so.
+Rendering a page takes longer than indexing a small text, and most pages are never looked at, so indexing
+does not wait for it. A thumbnail is stored once rendered; if rendering fails, a placeholder is stored.
 """
 
 import logging

@@ -1,6 +1,4 @@
-"""From one place to another: documents between collections, collections into a file and out of one, documents
-that another system has indexed.
-"""
+"""Moving data: documents between collections, collections as bundles, documents indexed by another system."""
 
 import secrets
 from collections.abc import Mapping

@@ -1,6 +1,6 @@
-"""The page for the people who run this: HTML from the server, small modules of our own in the browser.
+"""The web UI: HTML rendered by the server, with a few small JavaScript modules of our own.
 
-Everything that a page shows is rendered here, once: the browser fetches the same part again when the event
-stream says that something has changed, and lays it over what is there. What changes something goes through
-the API, like anybody's request. Nothing is loaded from elsewhere, and there is no build step.
+Everything that a page shows is rendered on the server, by one template. When the event stream reports a
+change, the browser fetches the affected fragment again and replaces it. Changes go through the API, like any
+other client's. Nothing is loaded from other hosts, and there is no build step.
 """

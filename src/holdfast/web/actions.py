@@ -1,4 +1,4 @@
-"""The actions of a collection: what is done with each document that becomes ready, and what came of it."""
+"""The actions of a collection: what runs on each document that becomes ready, and the results."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -39,12 +39,12 @@ class ActionCard:
 
     @property
     def called(self) -> str:
-        """What it is called: by whoever added it, or by its type."""
+        """Its name, or the title of its type."""
         return self.action.name or self.type_title
 
     @property
     def what(self) -> str:
-        """What it does, in the words of whoever added it."""
+        """What it does, in a sentence."""
         if self.spec is None or self.spec.summary is None:
             params = (f"{name}: {value}" for name, value in self.action.options.items() if name != "sort")
             return ", ".join(params)

@@ -1,7 +1,7 @@
-"""The files that pages load: style, modules, the icon. Their address holds a digest of all of them.
+"""Static files: styles, modules, the icon. Their URL contains a digest of all of them.
 
-So a browser may keep them for ever, and meets new ones at once after an update; a module finds the others
-beside it, without being told the digest.
+So browsers may cache them for ever, and load new ones right after an update; modules import each other by
+relative paths, which stay within the same digest.
 """
 
 import functools

@@ -1,4 +1,4 @@
-"""A collection: its documents as a list that moves, and how it indexes them."""
+"""The page of a collection: its documents as a live list, and its indexing options."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

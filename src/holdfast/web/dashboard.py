@@ -1,4 +1,4 @@
-"""What several pages show at a glance: how much is under way, how the workers are, what was refused."""
+"""Figures shown on several pages: work in progress, workers, rejected duplicates and stale workers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

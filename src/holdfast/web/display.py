@@ -1,4 +1,4 @@
-"""How numbers, times and states are written on pages."""
+"""How numbers, times and states are formatted on pages."""
 
 import json
 import re

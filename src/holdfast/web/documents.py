@@ -1,4 +1,4 @@
-"""A document: why it is as it is, its story, and the text that answers."""
+"""The page of a document: its status and the reason, its history, and its text."""
 
 import functools
 import json

@@ -1,4 +1,4 @@
-"""What a kind brings for the web UI: a form made of its parameters, and a view of its results."""
+"""The web UI of a kind: a form built from its parameters, and a view of its results."""
 
 import functools
 import json

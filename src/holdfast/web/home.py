@@ -1,4 +1,4 @@
-"""The first page: collections, and what is going on."""
+"""The home page: collections, and work in progress."""
 
 from dataclasses import dataclass
 

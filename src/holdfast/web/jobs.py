@@ -1,4 +1,4 @@
-"""Jobs: what was asked for beside indexing, how far it is, and what came out."""
+"""Jobs: parameters, progress and results."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""Signing in with a key, and out. What is in the cookie ends with the key, and says nothing about it."""
+"""Sign in with a key, and sign out. The session ends with the key; the cookie reveals nothing about it."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""The bill: paid against saved, over time and by what, and what a person must decide."""
+"""The bill: paid and saved, over time and by category, and orders that need a decision."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime

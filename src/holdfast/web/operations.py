@@ -1,4 +1,4 @@
-"""Operations: who works on what, what waits, and what is not as it should be."""
+"""Operations: workers, queues, leases, and what needs attention."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""From a template to an answer: a whole page, or the part of it that a browser asks for again."""
+"""Renders templates: a whole page, or only the fragment that a browser reloads."""
 
 import contextlib
 import functools
@@ -101,7 +101,7 @@ def trouble(request: Request, error: HoldfastError) -> Response:
         back = quote(f"{request.url.path}{query}")
         return RedirectResponse(f"/sign-in?next={back}", 303, headers=HEADERS)
     row = row_of(error)
-    # Whoever was let in keeps the way to the other pages.
+    # A signed-in person keeps the navigation.
     context: dict[str, Any] = {
         "title": row.title,
         "who": getattr(request.state, "who", None),

@@ -1,4 +1,4 @@
-"""Every page, in one list, for the face that mounts them."""
+"""All pages, for the application that mounts them."""
 
 from fastapi import APIRouter
 

@@ -1,4 +1,4 @@
-"""A run: what it says of itself while it works, line by line, the latest at the bottom."""
+"""The log of a run, line by line, the latest at the bottom."""
 
 from fastapi import Request
 from fastapi.responses import Response

@@ -1,4 +1,4 @@
-"""Search: the passages that answer, with the words of the question marked."""
+"""Search: matching passages, with the words of the query highlighted."""
 
 from dataclasses import dataclass
 from typing import Annotated

@@ -1,13 +1,12 @@
-"""Where requests wait that wait for somebody else's server.
+"""Thread pools for requests that wait for another server.
 
-There are few threads for all other requests, for more of them only get in each other's way. Whoever waited in
-one of those for a slow URL, or for a provider that embeds a question, would hold up everybody: a handful of
-them would stop every request. So they wait in threads of another sort, of which there are many, and which are
-of four pools: neither slow URLs nor texts that are estimated or drawn hold up a question.
+Ordinary requests share a few threads; more would only slow each other down. If requests waited in those for
+a slow URL, or for a provider that embeds a query, a handful would block everything. So they wait in separate
+threads, of which there are many, in four pools: slow URLs, estimates and rendering do not delay queries.
 
-Tenants share a pool. A tenant may hold no more places than are left for the others: the first takes half of
-the pool at most, the next half of the rest. Whoever wants more waits, and a place that gets free goes to the
-tenant that holds the fewest.
+Tenants share a pool. A tenant may hold no more threads than are left for the others: the first at most half
+of the pool, the next half of the rest. Further requests wait, and a free thread goes to the tenant that holds
+the fewest.
 """
 
 from collections import Counter, deque
@@ -75,7 +74,7 @@ class Places:
 
     def _leave(self, tenant: str) -> None:
         self._held[tenant] -= 1
-        self._held += Counter()  # whoever holds nothing is forgotten
+        self._held += Counter()  # drops tenants that hold none
         self._free += 1
         while eligible := [each for each in self._waiting if self._may(each)]:
             following = min(eligible, key=lambda each: self._held[each])

@@ -1,4 +1,4 @@
-"""What is not as it should be, and what to do about it: the warnings of the operations page."""
+"""The warnings of the operations page: what is wrong, and what to do about it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

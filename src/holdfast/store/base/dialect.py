@@ -208,7 +208,7 @@ QUEUE_CLASS = 0x484F4C44
 
 
 class queue_to_share(FunctionElement[None]):  # noqa: N801 - reads as SQL
-    """Selected next to a row locked for share: whoever waits to change it goes first.
+    """Selected next to a row locked for share: a transaction waiting to change it goes first.
 
     PostgreSQL lets new sharers overtake a waiting changer, for ever if sharers overlap: sixteen workers
     staging one document delayed a finish, and would delay a cancel, until they stopped. Advisory locks queue

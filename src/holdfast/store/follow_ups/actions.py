@@ -32,7 +32,7 @@ VISIT_BATCH = 500
 CANCELLED_AT_ONCE = 100
 _live_states = [literal(status) for status in sorted(LIVE)]
 
-# Shared until commit: whoever removes an action waits, and then sees all of its follow-ups.
+# Shared until commit: the removal of an action waits, and then sees all of its follow-ups.
 ACTIONS_OF = (
     select(actions)
     .where(

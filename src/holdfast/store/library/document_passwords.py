@@ -1,6 +1,6 @@
 """Passwords of protected documents: kept in the clear, read by the worker that parses, shown to nobody.
 
-A password belongs to bytes: whoever parses the same content for the same tenant may open it.
+A password belongs to bytes: any parse of the same content for the same tenant may use it.
 """
 
 from sqlalchemy import bindparam, select, update

@@ -1,6 +1,6 @@
 """Metadata and labels of documents, and their values for filters, always written together.
 
-Whoever writes values has written the document's row in the same transaction, so that two writers of one
+A writer of values has written the document's row in the same transaction, so that two writers of one
 document follow one another. A document changes its collection together with its values.
 """
 

@@ -2,7 +2,7 @@
 
 The tasks of a run are numbered through all its phases, so that what they stage never collides. The first task
 of a phase plans it. `runs.slices` is the number of the last planned task: a task beyond it is the one that
-plans, and (run, ordinal) is unique, so a phase has one such task whoever inserts it.
+plans, and (run, ordinal) is unique, so a phase has one such task, by whichever worker.
 
 Nobody else may see what a run has staged before it is published. Its own later phases may: `earlier` reads it
 in one snapshot with the claim, so for a run that has ended meanwhile, and may be pruned, it returns nothing

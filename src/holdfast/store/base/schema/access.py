@@ -41,7 +41,7 @@ idempotency = Table(
 )
 
 # Triggers on `documents` (migrations) count what a tenant stores. Limits are set by people; if unset, those
-# of the settings apply. Whoever changes a document locks this row until the transaction ends.
+# of the settings apply. A change of a document locks this row until the transaction ends.
 quotas = Table(
     "holdfast_quotas",
     metadata,
