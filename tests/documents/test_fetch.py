@@ -1,7 +1,6 @@
 """A document from a URL: within limits, and only from where it is allowed."""
 
 import gzip
-import http.server
 import io
 import shutil
 import socket
@@ -14,50 +13,10 @@ import pytest
 
 from holdfast.core.errors import WorkError
 from holdfast.documents import addresses
-from holdfast.documents.fetch import Fetched, FetchLimits, NotModified, Validators, fetch
+from holdfast.documents.fetch import Fetched, FetchLimits, NotModified, RequestDetails, Validators, fetch
+from tests.documents.sites import Site, public_once
 
 LOCAL = FetchLimits(allow_private=True, seconds=10.0)
-
-
-class Site:
-    """A server on the loopback whose pages are functions of the request."""
-
-    def __init__(self, context=None):
-        site = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_GET(self):
-                site.asked.append((self.path, dict(self.headers)))
-                site.pages[self.path.partition("?")[0]](self)
-
-            def log_message(self, *_arguments):
-                pass
-
-        self.pages, self.asked = {}, []
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        if context is not None:
-            self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
-        self.port = self.server.server_port
-        self.url = f"http://127.0.0.1:{self.port}"
-        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.02,))
-        self.thread.start()
-
-    def page(self, path, body=b"", status=200, **headers):
-        def answer(handler):
-            handler.send_response(status)
-            for name, value in ({"Content-Length": str(len(body))} | headers).items():
-                handler.send_header(name.replace("_", "-"), value)
-            handler.end_headers()
-            handler.wfile.write(body)
-
-        self.pages[path] = answer
-        return self.url + path
-
-    def close(self):
-        self.server.shutdown()
-        self.thread.join()
-        self.server.server_close()
 
 
 @pytest.fixture
@@ -278,16 +237,50 @@ def test_a_redirect_is_checked_like_the_first_address(site, monkeypatch, target)
     """A public page cannot send us inside."""
     site.page("/", status=302, Location=target.format(port=site.port))
     site.page("/secret", b"secret")
-    real = addresses.is_public
-    checked = []
-
-    def first_is_public(address):
-        checked.append(address)
-        return len(checked) == 1 or real(address)
-
-    monkeypatch.setattr(addresses, "is_public", first_is_public)
+    public_once(monkeypatch)
     assert code_of(f"{site.url}/", FetchLimits(seconds=5.0)) == "url_forbidden"
     assert [path for path, _headers in site.asked] == ["/"]
+
+
+def test_a_key_goes_only_to_the_host_that_it_is_for(site):
+    """A redirect to another origin is followed without the headers of the first."""
+    other = Site()
+    try:
+        other.page("/b", b"end")
+        site.page("/a", status=302, Location="/c")
+        site.page("/c", status=302, Location=f"{other.url}/b")
+        details = RequestDetails((("Authorization", "secret"),))
+        assert get(f"{site.url}/a", details=details)[1] == b"end"
+        assert [headers.get("Authorization") for _, headers in site.asked] == ["secret", "secret"]
+        assert [headers.get("Authorization") for _, headers in other.asked] == [None]
+    finally:
+        other.close()
+
+
+def test_a_redirect_that_the_caller_does_not_want_is_not_followed(site):
+    """Nor is any redirect of a POST, whose body was meant for one URL."""
+    site.page("/a", status=302, Location="/b")
+    site.page("/b", b"end")
+    assert code_of(f"{site.url}/a", details=RequestDetails(may_follow=lambda _url: False)) == "url_forbidden"
+    assert code_of(f"{site.url}/a", details=RequestDetails(body=b"x")) == "url_failed"
+    assert [path for path, _headers in site.asked] == ["/a", "/a"]
+
+
+def test_a_body_is_posted(site):
+    """With its length, and the headers that describe it."""
+    bodies = []
+
+    def answer(handler):
+        bodies.append((handler.command, handler.rfile.read(int(handler.headers["Content-Length"]))))
+        handler.send_response(200)
+        handler.end_headers()
+        handler.wfile.write(b"ok")
+
+    site.pages["/a"] = answer
+    details = RequestDetails((("Accept", "text/x"),), b"question")
+    assert get(f"{site.url}/a", details=details)[1] == b"ok"
+    assert bodies == [("POST", b"question")]
+    assert site.asked[0][1]["Accept"] == "text/x"
 
 
 @pytest.mark.parametrize("encoding", [None, "gzip", "deflate"])

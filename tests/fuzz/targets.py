@@ -1,6 +1,7 @@
 """Everything that foreign text goes through: recognisers, parsers, cutters, word splitters, snippets."""
 
 import contextlib
+import io
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -36,6 +37,8 @@ from holdfast.documents.parse.passages import Glyph, PixelBox
 from holdfast.documents.parse.pdf_characters import Character, Line
 from holdfast.documents.parse.pdf_rules import Rule
 from holdfast.documents.parse.records import Format, Page, ParseLimits, Role, TextBlock
+from holdfast.documents.sources import page_titles, patterns, sitemap
+from holdfast.documents.sources.source import SourceError
 from holdfast.kinds import qa
 from holdfast.providers import extractive
 from holdfast.search import letter_folding, snippet, stem, titles, tokenizer
@@ -150,6 +153,14 @@ def _fields(text: str) -> object:
     return extractive.fields(text, _SCHEMA), extractive.pairs(text, 5)
 
 
+def _sitemap(text: str) -> object:
+    """The text as it is, and as what is inside of a sitemap."""
+    for data in (text, f"<urlset>{text}", f"<urlset><url><loc>{text}"):
+        with contextlib.suppress(SourceError):
+            list(sitemap.entries(io.BytesIO(_bytes(data)), "it"))
+    return None
+
+
 # Read by a library in C: building a tree of deeply nested elements takes the square of their depth. It runs
 # in the child alone, where a clock holds; what is found is told, and is no failure of `make fuzz`.
 CONFINED = frozenset({"HTML", "RTF", "message"})
@@ -204,4 +215,7 @@ TARGETS: dict[str, Target] = {
     "title": lambda text: titles._terms(text, text),
     "mark of a question": lambda text: qa.mark_of(text[: qa.MOST_QUESTION]),
     "extract without a model": _fields,
+    "sitemap": _sitemap,
+    "title of a page": lambda text: page_titles.title_of(_bytes(text)),
+    "path and patterns": lambda text: patterns.PathFilter(("*a*b*/*?x",), ("*" + text[:255],)).accepts(text),
 }

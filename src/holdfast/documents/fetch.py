@@ -8,8 +8,8 @@ redirect is a new fetch with its own check, and the size of compressed content i
 import re
 import ssl
 import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import BinaryIO
 from urllib.parse import quote, unquote, urljoin, urlsplit, urlunsplit
 
@@ -54,6 +54,29 @@ class Validators:
 
 
 @dataclass(frozen=True, slots=True)
+class RequestDetails:
+    """What a request has beyond its URL.
+
+    `headers` go only to the origin of the first URL: they may hold a key. With `body` it is a POST, which
+    follows no redirect. `may_follow` decides about the URL of each redirect, besides the address rules.
+    """
+
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    body: bytes | None = None
+    may_follow: Callable[[str], bool] | None = None
+
+
+class StatusError(WorkError):
+    """The server responded, and not with content; the status says why."""
+
+    code = "url_failed"
+
+    def __init__(self, url: str, status: int) -> None:
+        super().__init__(f"{url} responded with status {status}")
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True)
 class Fetched:
     """The content was written: its final URL, a name that hints at its format, its size."""
 
@@ -78,22 +101,25 @@ def fetch(
     known: Validators | None = None,
     limits: FetchLimits | None = None,
     tls: ssl.SSLContext | None = None,
+    details: RequestDetails | None = None,
 ) -> Fetched | NotModified:
     """Write the content of the URL to `into`, unless it is unchanged since `known`.
 
     Raises WorkError: `url_forbidden` for URLs that must not be fetched, `url_too_large`, `url_failed` for the
-    rest. After an error `into` may hold a part; errors of `into` itself are passed on.
+    rest (StatusError for a status). After an error `into` may hold a part; errors of `into` itself are passed
+    on.
     """
-    limits = limits or FetchLimits()
-    deadline = boot_time() + limits.seconds
+    limits, details = limits or FetchLimits(), details or RequestDetails()
+    deadline, origin = boot_time() + limits.seconds, _origin(checked(url))
     try:
         for _hop in range(limits.redirects + 1):
             left = deadline - boot_time()
+            own = details if _origin(checked(url)) == origin else RequestDetails()
             with addresses.pool(left, tls, allow_private=limits.allow_private) as pool:
-                outcome = _ask(pool, url, into, known or Validators(), limits)
+                outcome = _ask(pool, url, into, known or Validators(), limits, own)
             if not isinstance(outcome, str):
                 return outcome
-            url = _redirected(url, outcome)
+            url = _redirected(url, outcome, details)
     except ForbiddenAddressError as error:
         raise WorkError(f"the URL may not be fetched: {error}", code="url_forbidden") from error
     except (LateError, httpcore.TimeoutException) as error:
@@ -106,20 +132,26 @@ def fetch(
 
 
 def _ask(
-    pool: httpcore.ConnectionPool, url: str, into: BinaryIO, known: Validators, limits: FetchLimits
+    pool: httpcore.ConnectionPool,
+    url: str,
+    into: BinaryIO,
+    known: Validators,
+    limits: FetchLimits,
+    details: RequestDetails,
 ) -> Fetched | NotModified | str:
     """One request: the content, that it is unchanged, or the next URL."""
-    address = checked(url)
-    with pool.stream("GET", address, headers=_headers(address, known)) as response:
+    address, body = checked(url), details.body
+    method = "GET" if body is None else "POST"
+    with pool.stream(method, address, headers=_headers(address, known, details), content=body) as response:
         headers = {
             name.lower().decode("latin-1"): value.decode("latin-1") for name, value in response.headers
         }
-        if response.status in _REDIRECTS and "location" in headers:
+        if response.status in _REDIRECTS and "location" in headers and body is None:
             return headers["location"]
         if response.status == 304 and known != Validators():
             return NotModified(known)
         if response.status != 200:
-            raise WorkError(f"{url} responded with status {response.status}", code="url_failed")
+            raise StatusError(url, response.status)
         size = 0
         for part in _expanded(response.iter_stream(), headers.get("content-encoding", ""), limits):
             size += len(part)
@@ -131,14 +163,22 @@ def _ask(
     return Fetched(address, _name(address, kind), kind, size, validators)
 
 
-def _redirected(url: str, location: str) -> str:
+def _redirected(url: str, location: str, details: RequestDetails) -> str:
     try:
-        return urljoin(url, location)
+        target = urljoin(url, location)
     except ValueError as error:
         raise WorkError(f"{url} redirects to an invalid URL", code="url_failed") from error
+    if details.may_follow is not None and not details.may_follow(target):
+        raise WorkError(f"{url} redirects to another host", code="url_forbidden")
+    return target
 
 
-def _headers(address: str, known: Validators) -> list[tuple[bytes, bytes]]:
+def _origin(address: str) -> tuple[str, str]:
+    parts = urlsplit(address)
+    return parts.scheme, parts.netloc
+
+
+def _headers(address: str, known: Validators, details: RequestDetails) -> list[tuple[bytes, bytes]]:
     headers = [
         ("Host", urlsplit(address).netloc),
         ("User-Agent", "holdfast"),
@@ -150,6 +190,10 @@ def _headers(address: str, known: Validators) -> list[tuple[bytes, bytes]]:
         headers.append(("If-None-Match", known.etag))
     if known.last_modified:
         headers.append(("If-Modified-Since", known.last_modified))
+    if details.body is not None:
+        headers.append(("Content-Length", str(len(details.body))))
+    extra = {name.lower() for name, _ in details.headers}
+    headers = [*(pair for pair in headers if pair[0].lower() not in extra), *details.headers]
     # Unchanged: an ETag may contain any byte above the control characters.
     return [(name.encode("ascii"), value.encode("latin-1", "replace")) for name, value in headers]
 

@@ -1,0 +1,99 @@
+"""Whatever a web server does, a source ends in time, takes little, and says what happened."""
+
+import gzip
+import threading
+
+import pytest
+
+from tests.documents.sites import public_once
+
+KINDS = ["sitemap", "urls"]
+BOMB = gzip.compress(bytes(60_000_000))
+
+
+def endless(handler):
+    handler.send_response(200)
+    handler.end_headers()
+    try:
+        while True:
+            handler.wfile.write(b"x" * 65536)
+    except OSError:
+        pass
+
+
+def cut(handler):
+    handler.send_response(200)
+    handler.send_header("Content-Length", "1000")
+    handler.end_headers()
+    handler.wfile.write(b"half")
+
+
+def bomb(handler):
+    handler.send_response(200)
+    handler.send_header("Content-Encoding", "gzip")
+    handler.end_headers()
+    handler.wfile.write(BOMB)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("page", "code", "part"),
+    [
+        (endless, "bad_source", "larger than the limit"),
+        (bomb, "bad_source", "larger than the limit"),
+        (cut, "unreachable", "cannot be fetched"),
+    ],
+    ids=["endless", "bomb", "cut"],
+)
+def test_a_bad_response_is_bounded(site, refused, kind, page, code, part):
+    """A body without an end, a bomb, and a connection that closes in the middle."""
+    site.pages["/x"] = page
+    error = refused(kind, options_of(kind, f"{site.url}/x"))
+    assert (error.code, part in error.message) == (code, True)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_slow_server_is_cut_at_the_time_limit(site, refused, kind):
+    """A byte now and then keeps nothing alive."""
+    stop = threading.Event()
+
+    def drip(handler):
+        handler.send_response(200)
+        handler.end_headers()
+        try:
+            while not stop.wait(0.05):
+                handler.wfile.write(b"x")
+        except OSError:
+            pass
+
+    site.pages["/x"] = drip
+    try:
+        error = refused(kind, options_of(kind, f"{site.url}/x"), seconds=0.5)
+    finally:
+        stop.set()
+    assert (error.code, "took longer than 0.5 s" in error.message) == ("unreachable", True)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("target", ["http://169.254.169.254/latest", "http://127.0.0.1:{port}/secret"])
+def test_a_redirect_inside_is_refused(site, refused, monkeypatch, kind, target):
+    """A public server cannot send a source to this machine, nor to the keys of its cloud."""
+    site.page("/x", status=302, Location=target.format(port=site.port))
+    site.page("/secret", b"secret")
+    public_once(monkeypatch)
+    error = refused(kind, options_of(kind, f"{site.url}/x"), allow_private=False)
+    assert error.code == "address_refused"
+    assert [path.partition("?")[0] for path, _headers in site.asked] == ["/x"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_private_network_is_refused_by_default(site, refused, kind):
+    """The server there is never asked."""
+    site.page("/x", b"secret")
+    assert refused(kind, options_of(kind, f"{site.url}/x"), allow_private=False).code == "address_refused"
+    assert site.asked == []
+
+
+def options_of(kind, url):
+    """The options of a source whose first request is for this URL."""
+    return {"urls": {"urls": [url]}}.get(kind, {"url": url})
