@@ -37,7 +37,7 @@ from holdfast.documents.parse.passages import Glyph, PixelBox
 from holdfast.documents.parse.pdf_characters import Character, Line
 from holdfast.documents.parse.pdf_rules import Rule
 from holdfast.documents.parse.records import Format, Page, ParseLimits, Role, TextBlock
-from holdfast.documents.sources import page_titles, patterns, sitemap
+from holdfast.documents.sources import feed_entries, page_titles, patterns, sitemap
 from holdfast.documents.sources.source import SourceError
 from holdfast.kinds import qa
 from holdfast.providers import extractive
@@ -161,6 +161,14 @@ def _sitemap(text: str) -> object:
     return None
 
 
+def _feed(text: str) -> object:
+    """The text as a feed, as what is inside of one, and as the text of an entry."""
+    for data in (text, f"<rss><channel>{text}", f"<feed><entry><content type='xhtml'>{text}"):
+        with contextlib.suppress(SourceError):
+            list(feed_entries.read(io.BytesIO(_bytes(data)), "it"))
+    return None
+
+
 # Read by a library in C: building a tree of deeply nested elements takes the square of their depth. It runs
 # in the child alone, where a clock holds; what is found is told, and is no failure of `make fuzz`.
 CONFINED = frozenset({"HTML", "RTF", "message"})
@@ -215,6 +223,7 @@ TARGETS: dict[str, Target] = {
     "title": lambda text: titles._terms(text, text),
     "mark of a question": lambda text: qa.mark_of(text[: qa.MOST_QUESTION]),
     "extract without a model": _fields,
+    "feed": _feed,
     "sitemap": _sitemap,
     "title of a page": lambda text: page_titles.title_of(_bytes(text)),
     "path and patterns": lambda text: patterns.PathFilter(("*a*b*/*?x",), ("*" + text[:255],)).accepts(text),

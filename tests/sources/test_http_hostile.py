@@ -7,7 +7,7 @@ import pytest
 
 from tests.documents.sites import public_once
 
-KINDS = ["sitemap", "urls"]
+KINDS = ["feed", "sitemap", "urls"]
 BOMB = gzip.compress(bytes(60_000_000))
 
 

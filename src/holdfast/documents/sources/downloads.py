@@ -73,7 +73,7 @@ class Downloader:
 
     def item(self, url: str, version: str, *, details: RequestDetails | None = None) -> FetchedItem | None:
         """A page or file at a URL, with what its server needs to say "unchanged"; None if it is."""
-        download = self.get(url, _validators(version), details=details)
+        download = self.get(url, validators_in(version), details=details)
         if download is None:
             return None
         response, digest = download.response, _digest(download.content)
@@ -82,7 +82,7 @@ class Downloader:
             return None
         return FetchedItem(
             download.content,
-            _version(response.validators, digest),
+            version_of(response.validators, digest),
             _name(url, download),
             response.content_type,
         )
@@ -140,11 +140,11 @@ def _digest(content: BinaryIO) -> str:
     return digest.hexdigest()
 
 
-def _version(validators: Validators, digest: str) -> str:
-    """The version of a page: what its server calls it, and the digest of its bytes."""
-    named = {"etag": validators.etag, "last_modified": validators.last_modified}
-    short = {name: value for name, value in named.items() if value and len(value) <= _MOST_VALIDATOR}
-    return json.dumps({**short, "sha256": digest}, separators=(",", ":"))
+def version_of(validators: Validators, digest: str = "") -> str:
+    """A version as text: what its server calls it, and the digest of its bytes."""
+    values = {"etag": validators.etag, "last_modified": validators.last_modified, "sha256": digest}
+    short = {name: value for name, value in values.items() if value and len(value) <= _MOST_VALIDATOR}
+    return json.dumps(short, separators=(",", ":")) if short else ""
 
 
 def _known(version: str) -> dict[str, str]:
@@ -155,7 +155,8 @@ def _known(version: str) -> dict[str, str]:
     return {name: value for name, value in values.items() if isinstance(value, str)}
 
 
-def _validators(version: str) -> Validators:
+def validators_in(version: str) -> Validators:
+    """The validators of a version; none if it has none."""
     known = _known(version)
     return Validators(known.get("etag"), known.get("last_modified"))
 

@@ -20,7 +20,7 @@ from holdfast.documents.sources.downloads import Downloader, file_name, same_hos
 from holdfast.documents.sources.options import SourceOptions
 from holdfast.documents.sources.patterns import PathFilter
 from holdfast.documents.sources.source import FetchedItem, Listing, SourceError, SourceItem, SourceLimits
-from holdfast.documents.sources.xml_events import ByteStream, LimitedText
+from holdfast.documents.sources.xml_events import ByteStream, LimitedText, local_name
 
 # As sitemaps.org limits one file, unpacked.
 MOST_BYTES = 50 * 1024 * 1024
@@ -180,6 +180,7 @@ class _SitemapHandler:
         return taken
 
     def start(self, depth: int, name: str, _attributes: dict[str, str]) -> None:
+        name = local_name(name)
         if depth == 1 and name not in {"urlset", "sitemapindex"}:
             hint = "; use a source of type feed" if name in {"rss", "feed", "RDF"} else ""
             raise SourceError("bad_source", f"{self._what} is no sitemap: it begins with <{name[:40]}>{hint}")
@@ -194,7 +195,7 @@ class _SitemapHandler:
             self._current.add(text)
 
     def end(self, depth: int, name: str) -> None:
-        self._current = None
+        name, self._current = local_name(name), None
         if depth == 2 and name in {"url", "sitemap"}:
             url, lastmod = (str(self._texts.get(key, "")).strip() for key in ("loc", "lastmod"))
             is_version = len(lastmod) <= MOST_LASTMOD and lastmod.isprintable()

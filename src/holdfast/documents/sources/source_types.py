@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Mapping
 
-from holdfast.documents.sources import sitemap, urls
+from holdfast.documents.sources import feed, sitemap, urls
 from holdfast.documents.sources.options import SourceOptions
 from holdfast.documents.sources.source import Source, SourceError, SourceLimits, SourceSpec
 
 _Opener = Callable[[SourceOptions, SourceLimits], Source]
 _OPENERS: Mapping[str, _Opener] = {
+    "feed": feed.from_options,
     "sitemap": sitemap.from_options,
     "urls": urls.from_options,
 }

@@ -25,7 +25,10 @@ class ByteStream(Protocol):
 
 
 class XmlHandler(Protocol):
-    """What is done with the events. Names come without their namespace; the root has the depth 1."""
+    """What is done with the events.
+
+    A name in a namespace is that, a space and the name. The root has the depth 1.
+    """
 
     def start(self, depth: int, name: str, attributes: dict[str, str]) -> None:
         """An element begins."""
@@ -35,6 +38,11 @@ class XmlHandler(Protocol):
 
     def end(self, depth: int, name: str) -> None:
         """An element ends."""
+
+
+def local_name(name: str) -> str:
+    """The name without its namespace."""
+    return name.rpartition(" ")[2]
 
 
 class LimitedText:
@@ -48,7 +56,7 @@ class LimitedText:
 
     def add(self, text: str) -> None:
         """Append what there is room for."""
-        part = text[: self._most - self._size]
+        part = text[: max(0, self._most - self._size)]
         self.is_cut = self.is_cut or len(part) < len(text)
         if part:
             self._parts.append(part)
@@ -111,10 +119,10 @@ class _Events:
         self._depth += 1
         if self._depth > MOST_DEPTH:
             raise self._error(f"has elements nested more than {MOST_DEPTH} deep")
-        self._handler.start(self._depth, name.rpartition(" ")[2], attributes)
+        self._handler.start(self._depth, name, attributes)
 
     def _end(self, name: str) -> None:
-        self._handler.end(self._depth, name.rpartition(" ")[2])
+        self._handler.end(self._depth, name)
         self._depth -= 1
 
     def _skipped(self, name: str, _is_parameter: bool) -> None:
