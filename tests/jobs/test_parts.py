@@ -235,3 +235,17 @@ def test_the_stand_in_refuses_what_it_is_not():
     for endpoint, model in (("embeddings", local_llm.MODEL), (local_llm.ENDPOINT, "gpt-4o")):
         with pytest.raises(ValueError, match="the local stand-in"):
             provider.encode(endpoint, model, {}, ["x"])
+
+
+def test_a_tagged_union_names_the_branch_that_was_chosen():
+    """Of shapes told apart by `kind`, the fault is in the one whose `kind` the value has."""
+    size = {"type": "integer", "minimum": 1}
+    shapes = {
+        name: {"type": "object", "required": ["kind"], "properties": {"kind": {"const": name}, **fields}}
+        for name, fields in {"square": {"side": size}, "circle": {"radius": size}, "point": {}}.items()
+    }
+    union = {"oneOf": [{"$ref": f"#/$defs/{name}"} for name in shapes]}
+    schema = schemas.checked({"type": "object", "properties": {"shape": union}, "$defs": shapes})
+    assert schemas.faults({"shape": {"kind": "circle", "radius": 0}}, schema) == [
+        "answer.shape.radius must be at least 1"
+    ]

@@ -355,7 +355,7 @@ def _test_unique(_validator: Any, unique: bool, instance: Any, _schema: Any) -> 
 
 def _sentence(error: Any, start: str) -> str:
     """What is wrong, and where, in words that a model can follow."""
-    error = jsonschema.exceptions.best_match([error])
+    error = _most_relevant(error)
     where = start + "".join(
         f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.absolute_path
     )
@@ -372,3 +372,22 @@ def _sentence(error: Any, start: str) -> str:
             return f"{where} must match one of {keys.canonical(value)[:300]}"
     spelled = value if isinstance(value, str) else keys.canonical(value)
     return f"{where} {SENTENCES.get(word, 'does not fit').format(value=spelled[:300])}"
+
+
+def _most_relevant(error: Any) -> Any:
+    """The error to report.
+
+    Of a union whose branches are told apart by a constant field (a discriminator), only the branch that the
+    value chose counts: "shape.radius must be …", not "shape must match one of …".
+    """
+    branches: dict[object, list[Any]] = {}
+    for each in error.context:
+        branches.setdefault(each.schema_path[0], []).append(each)
+    chosen = [errors for errors in branches.values() if not any(map(_is_other_tag, errors))]
+    if len(chosen) != 1 or len(branches) == 1:
+        return jsonschema.exceptions.best_match([error])
+    return _most_relevant(max(chosen[0], key=jsonschema.exceptions.relevance))
+
+
+def _is_other_tag(error: Any) -> bool:
+    return error.validator in {"const", "enum"} and len(error.relative_path) == 1
