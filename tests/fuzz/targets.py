@@ -37,7 +37,7 @@ from holdfast.documents.parse.passages import Glyph, PixelBox
 from holdfast.documents.parse.pdf_characters import Character, Line
 from holdfast.documents.parse.pdf_rules import Rule
 from holdfast.documents.parse.records import Format, Page, ParseLimits, Role, TextBlock
-from holdfast.documents.sources import feed_entries, page_titles, patterns, sitemap
+from holdfast.documents.sources import feed_entries, page_titles, patterns, s3, sitemap, xml_events
 from holdfast.documents.sources.source import SourceError
 from holdfast.kinds import qa
 from holdfast.providers import extractive
@@ -169,6 +169,16 @@ def _feed(text: str) -> object:
     return None
 
 
+def _bucket_listing(text: str) -> object:
+    """The text as a listing, and as what is inside of one."""
+    for data in (text, f"<ListBucketResult><Contents>{text}", f"<ListBucketResult><Contents><Key>{text}"):
+        page = s3._ListingHandler("b")
+        with contextlib.suppress(SourceError):
+            for _ in xml_events.read(io.BytesIO(_bytes(data)), page, "it"):
+                page.take()
+    return None
+
+
 # Read by a library in C: building a tree of deeply nested elements takes the square of their depth. It runs
 # in the child alone, where a clock holds; what is found is told, and is no failure of `make fuzz`.
 CONFINED = frozenset({"HTML", "RTF", "message"})
@@ -224,6 +234,7 @@ TARGETS: dict[str, Target] = {
     "mark of a question": lambda text: qa.mark_of(text[: qa.MOST_QUESTION]),
     "extract without a model": _fields,
     "feed": _feed,
+    "listing of a bucket": _bucket_listing,
     "sitemap": _sitemap,
     "title of a page": lambda text: page_titles.title_of(_bytes(text)),
     "path and patterns": lambda text: patterns.PathFilter(("*a*b*/*?x",), ("*" + text[:255],)).accepts(text),

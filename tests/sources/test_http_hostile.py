@@ -7,7 +7,7 @@ import pytest
 
 from tests.documents.sites import public_once
 
-KINDS = ["feed", "sitemap", "urls"]
+KINDS = ["feed", "s3", "sitemap", "urls"]
 BOMB = gzip.compress(bytes(60_000_000))
 
 
@@ -47,8 +47,8 @@ def bomb(handler):
 )
 def test_a_bad_response_is_bounded(site, refused, kind, page, code, part):
     """A body without an end, a bomb, and a connection that closes in the middle."""
-    site.pages["/x"] = page
-    error = refused(kind, options_of(kind, f"{site.url}/x"))
+    site.pages["/x/"] = page
+    error = refused(kind, options_of(kind, f"{site.url}/x/"))
     assert (error.code, part in error.message) == (code, True)
 
 
@@ -66,9 +66,9 @@ def test_a_slow_server_is_cut_at_the_time_limit(site, refused, kind):
         except OSError:
             pass
 
-    site.pages["/x"] = drip
+    site.pages["/x/"] = drip
     try:
-        error = refused(kind, options_of(kind, f"{site.url}/x"), seconds=0.5)
+        error = refused(kind, options_of(kind, f"{site.url}/x/"), seconds=0.5)
     finally:
         stop.set()
     assert (error.code, "took longer than 0.5 s" in error.message) == ("unreachable", True)
@@ -78,22 +78,23 @@ def test_a_slow_server_is_cut_at_the_time_limit(site, refused, kind):
 @pytest.mark.parametrize("target", ["http://169.254.169.254/latest", "http://127.0.0.1:{port}/secret"])
 def test_a_redirect_inside_is_refused(site, refused, monkeypatch, kind, target):
     """A public server cannot send a source to this machine, nor to the keys of its cloud."""
-    site.page("/x", status=302, Location=target.format(port=site.port))
+    site.page("/x/", status=302, Location=target.format(port=site.port))
     site.page("/secret", b"secret")
     public_once(monkeypatch)
-    error = refused(kind, options_of(kind, f"{site.url}/x"), allow_private=False)
-    assert error.code == "address_refused"
-    assert [path.partition("?")[0] for path, _headers in site.asked] == ["/x"]
+    error = refused(kind, options_of(kind, f"{site.url}/x/"), allow_private=False)
+    assert error.code == ("bad_source" if kind == "s3" else "address_refused")  # a bucket is never elsewhere
+    assert [path.partition("?")[0] for path, _headers in site.asked] == ["/x/"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_private_network_is_refused_by_default(site, refused, kind):
     """The server there is never asked."""
-    site.page("/x", b"secret")
-    assert refused(kind, options_of(kind, f"{site.url}/x"), allow_private=False).code == "address_refused"
+    site.page("/x/", b"secret")
+    assert refused(kind, options_of(kind, f"{site.url}/x/"), allow_private=False).code == "address_refused"
     assert site.asked == []
 
 
 def options_of(kind, url):
     """The options of a source whose first request is for this URL."""
-    return {"urls": {"urls": [url]}}.get(kind, {"url": url})
+    special = {"urls": {"urls": [url]}, "s3": {"bucket": "x", "endpoint": url.removesuffix("/x/")}}
+    return special.get(kind, {"url": url})

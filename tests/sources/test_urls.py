@@ -88,8 +88,15 @@ def test_more_urls_than_a_look_may_take_are_refused(refused):
 
 @pytest.mark.parametrize(
     ("status", "code"),
-    [(401, "access_denied"), (403, "access_denied"), (404, "unreachable"), (500, "unreachable")],
+    [
+        (401, "access_denied"),
+        (403, "access_denied"),
+        (404, "bad_source"),
+        (410, "bad_source"),
+        (429, "unreachable"),
+        (500, "unreachable"),
+    ],
 )
 def test_the_status_of_a_page_says_what_is_wrong(site, refused, status, code):
-    """Keys, or the server."""
+    """Keys, the URL, or the server."""
     assert refused("urls", {"urls": [site.page("/a", status=status)]}).code == code

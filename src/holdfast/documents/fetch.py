@@ -37,7 +37,7 @@ _ENDINGS = {
 
 @dataclass(frozen=True, slots=True)
 class FetchLimits:
-    """Limits of one fetch: bytes received and expanded, total seconds, redirects."""
+    """Limits of one fetch: bytes received and expanded, total seconds, redirects (0: each is a failure)."""
 
     bytes: int = 256 * 1024 * 1024
     seconds: float = 60.0
@@ -146,7 +146,7 @@ def _ask(
         headers = {
             name.lower().decode("latin-1"): value.decode("latin-1") for name, value in response.headers
         }
-        if response.status in _REDIRECTS and "location" in headers and body is None:
+        if response.status in _REDIRECTS and "location" in headers and body is None and limits.redirects:
             return headers["location"]
         if response.status == 304 and known != Validators():
             return NotModified(known)

@@ -20,6 +20,9 @@ from holdfast.documents.sources import page_titles
 from holdfast.documents.sources.source import FetchedItem, SourceError, SourceErrorCode, SourceLimits
 
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
+_DENIED = frozenset({401, 403, 407})
+# The server is there, and says that there is no such thing.
+_WRONG_URL = frozenset({400, 404, 405, 406, 410, 414, 451})
 MOST_NAME = 200
 # A validator that is longer than this is not kept: the content is compared instead.
 _MOST_VALIDATOR = 500
@@ -91,8 +94,10 @@ class Downloader:
 def translated(error: WorkError) -> SourceError:
     """The error of a fetch as one of a source."""
     code: SourceErrorCode = "unreachable"
-    if isinstance(error, StatusError) and error.status in {401, 403, 407}:
+    if isinstance(error, StatusError) and error.status in _DENIED:
         code = "access_denied"
+    elif isinstance(error, StatusError) and error.status in _WRONG_URL:
+        code = "bad_source"
     elif error.code == "url_forbidden":
         code = "address_refused"
     elif error.code == "url_too_large":

@@ -86,6 +86,8 @@ class SourceLimits:
     allow_private: bool = False
     # The folders of the server that sources of the type `folder` may be in or below; none unless set.
     folders: tuple[str, ...] = ()
+    # The buckets that sources of the type `s3` may read with the installation's own keys; none unless set.
+    buckets: tuple[str, ...] = ()
 
 
 class Source(Protocol):

@@ -2,13 +2,15 @@
 
 from collections.abc import Callable, Mapping
 
-from holdfast.documents.sources import feed, sitemap, urls
+from holdfast.documents.sources import feed, s3, sitemap, urls
 from holdfast.documents.sources.options import SourceOptions
 from holdfast.documents.sources.source import Source, SourceError, SourceLimits, SourceSpec
+from holdfast.extras import MissingExtraError
 
 _Opener = Callable[[SourceOptions, SourceLimits], Source]
 _OPENERS: Mapping[str, _Opener] = {
     "feed": feed.from_options,
+    "s3": s3.from_options,
     "sitemap": sitemap.from_options,
     "urls": urls.from_options,
 }
@@ -25,4 +27,7 @@ def open_source(spec: SourceSpec, limits: SourceLimits) -> Source:
         raise SourceError(
             "bad_source", f"there is no source of type {spec.type!r:.50}; the types are {', '.join(TYPES)}"
         )
-    return opener(SourceOptions(spec.type, spec.options), limits)
+    try:
+        return opener(SourceOptions(spec.type, spec.options), limits)
+    except MissingExtraError as error:
+        raise SourceError("bad_source", error.message) from error
