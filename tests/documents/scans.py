@@ -10,6 +10,7 @@ from tests.documents.prose import Prose
 
 FONT = "DejaVuSans.ttf"
 SERIF = "DejaVuSerif.ttf"
+TYPEWRITER = "DejaVuSansMono.ttf"
 # Letter paper, in inches, and the size of the text in points.
 ACROSS, DOWN, SIZE = 8.5, 11, 11
 

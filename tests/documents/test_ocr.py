@@ -3,16 +3,18 @@
 import statistics
 
 import pytest
+from PIL import Image, ImageDraw
 
 from holdfast.core.errors import WorkError
 from holdfast.documents.parse import records
+from holdfast.documents.parse.page_tilt import LevelPicture, tilt_of
 from holdfast.documents.parse.parser import Parser
 from holdfast.documents.parse.records import Format, ParseLimits
 from tests.documents import ocr, scans
 
 TILTED = [
     *({"tilt": 2.0}, {"tilt": -2.0, "noise": 40}, {"tilt": 1.0, "font": scans.SERIF}),
-    *({"tilt": -1.5, "font": scans.SERIF, "noise": 80},),
+    *({"tilt": -1.5, "font": scans.SERIF, "noise": 80}, {"tilt": -2.0, "font": scans.TYPEWRITER}),
 ]
 
 
@@ -60,6 +62,29 @@ def test_words_have_boxes_where_they_stand(recognise):
     assert first.text == "Anchor"
     assert first.left == pytest.approx(10_000 / 8.5, abs=60)
     assert first.top == pytest.approx(10_000 / 11, abs=80)
+
+
+def test_words_of_a_tilted_page_have_boxes_on_the_page_as_it_is():
+    """The box of a corner of a levelled page leads back to where the scanner has put it."""
+    page = Image.new("L", (1700, 2200), 250)
+    for row in range(200, 2000, 40):
+        ImageDraw.Draw(page).rectangle((200, row, 1500, row + 20), fill=10)
+    scan = page.rotate(2.0, fillcolor=250)
+    level = LevelPicture(scan)
+    dark = [level.image.point(lambda shade: 255 * (shade < 100)).getbbox()]
+    left, top, right, bottom = level.on_the_page(dark[0])
+    seen = [1700 * left / 10_000, 2200 * top / 10_000, 1700 * right / 10_000, 2200 * bottom / 10_000]
+    assert seen == pytest.approx(scan.point(lambda shade: 255 * (shade < 100)).getbbox(), abs=40)
+
+
+@pytest.mark.parametrize("tilt", [-3.5, -1.2, 2.0])
+@pytest.mark.parametrize("rotation", [0, 90])
+def test_the_tilt_of_a_page_is_known(tilt, rotation):
+    """To a fifth of a degree, upright or on its side; a slight tilt and blank paper have none."""
+    scan = scans.picture(scans.lines(36), tilt=tilt, rotation=rotation, noise=40)
+    assert tilt_of(scan) == pytest.approx(-tilt, abs=0.2)
+    assert tilt_of(scans.picture(scans.lines(36), rotation=rotation, tilt=0.4)) == 0.0
+    assert tilt_of(Image.new("L", (300, 400), 255)) == 0.0
 
 
 @pytest.mark.parametrize("form", ["PNG", "JPEG", "TIFF", "WEBP"])

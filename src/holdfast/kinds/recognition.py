@@ -21,7 +21,7 @@ from holdfast.store.base.database import Database
 from holdfast.store.library import page_texts
 
 # Incremented whenever the same picture would give another text.
-VERSION = "1"
+VERSION = "2"
 EXTRA = "ocr"
 MODES = ("auto", "on", "off")
 # A page below this confidence is left out: it would fill the index with rubbish.

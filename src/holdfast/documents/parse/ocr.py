@@ -14,13 +14,8 @@ from typing import Any
 from holdfast.core.errors import WorkError
 from holdfast.core.text import plain
 from holdfast.documents.parse.ocr_languages import MISSING, ORIENTATION, data_folder, missing_languages
-from holdfast.documents.parse.records import (
-    BOX_SCALE,
-    RecognisedPage,
-    RecognisedWord,
-    Role,
-    TextBlock,
-)
+from holdfast.documents.parse.page_tilt import LevelPicture
+from holdfast.documents.parse.records import RecognisedPage, RecognisedWord, Role, TextBlock
 
 # A line whose letters are so much taller than those of most lines is a heading.
 HEADING = 1.5
@@ -49,10 +44,12 @@ class Recogniser:
         if _is_blank(picture):
             return RecognisedPage(100, (), (), blank=True)
         engine = self._loaded(languages)
-        engine.SetImageBytes(picture.tobytes(), picture.width, picture.height, 1, picture.width)
+        level = LevelPicture(picture)
+        image = level.image
+        engine.SetImageBytes(image.tobytes(), image.width, image.height, 1, image.width)
         engine.SetSourceResolution(dpi)
         engine.Recognize()
-        paragraphs, words = _read(engine, picture.width, picture.height)
+        paragraphs, words = _read(engine, level)
         confidence = engine.MeanTextConf() if words else 0
         engine.Clear()
         return RecognisedPage(min(100, max(0, int(confidence))), tuple(_blocks(paragraphs)), tuple(words))
@@ -89,7 +86,7 @@ def _is_blank(picture: Any) -> bool:
     return bool(highest - lowest <= BLANK)
 
 
-def _read(engine: Any, wide: int, high: int) -> tuple[list[list[_Line]], list[RecognisedWord]]:
+def _read(engine: Any, picture: LevelPicture) -> tuple[list[list[_Line]], list[RecognisedWord]]:
     """The lines of each paragraph, and all words with their boxes."""
     import tesserocr  # noqa: PLC0415 (loaded by now)
 
@@ -106,13 +103,13 @@ def _read(engine: Any, wide: int, high: int) -> tuple[list[list[_Line]], list[Re
             if position.IsAtBeginningOf(level.TEXTLINE) or not paragraphs[-1]:
                 paragraphs[-1].append(_Line())
             text = " ".join(plain(position.GetUTF8Text(level.WORD)).split())
-            left, top, right, bottom = position.BoundingBox(level.WORD) or (0, 0, 0, 0)
+            box = position.BoundingBox(level.WORD) or (0, 0, 0, 0)
+            left, top, right, bottom = box
             if text:
                 line = paragraphs[-1][-1]
                 line.words.append(text)
                 line.heights.append(min(right - left, bottom - top) if len(text) < 2 else bottom - top)
-                edges = (left / wide, top / high, right / wide, bottom / high)
-                words.append(RecognisedWord(text, *(round(edge * BOX_SCALE) for edge in edges)))
+                words.append(RecognisedWord(text, *picture.on_the_page(box)))
         if not position.Next(level.WORD):
             return paragraphs, words
 
