@@ -36,6 +36,7 @@ MODULES = {
         "striprtf",
         "uvicorn",
         "wordllama",
+        "yaml",
     ),
     "postgres": ("psycopg",),
     "redis": ("redis",),

@@ -100,7 +100,7 @@ def holds(value, name, bound):
     )
 
 
-def stored(db, number, described, **more):
+def stored(db, number, described, properties=None, **more):
     """A document of its own collection's; the number tells the collections of one database apart."""
     source = DocumentSource(db.token(), 1, "text", **more)
     draft = DocumentDraft(db.token(), "t", source, None, described.metadata, described.labels)
@@ -108,13 +108,15 @@ def stored(db, number, described, **more):
     def body(tx):
         row = tx.one(NEW, row_of("acme", f"c{number}", draft))
         document_values.put(tx, ("acme", draft.id), f"c{number}", described)
+        about = properties or {}, described.metadata
+        document_values.put_file(tx, ("acme", draft.id), f"c{number}", *about)
         return row.id
 
     return db.write("by_hand", body)
 
 
-def passing(db, number, condition):
-    query = DocumentQuery("acme", f"c{number}", filter=filters.parse(condition))
+def passing(db, number, condition, read=filters.parse):
+    query = DocumentQuery("acme", f"c{number}", filter=read(condition))
     return {each.document.id: each.document for each in document_lists.page(db, query)}
 
 
@@ -135,8 +137,40 @@ def test_a_filter_means_the_same_everywhere(world, documents, conditions):
         parsed = filters.read(json.dumps(condition))
         for name, each in ids.items():
             fields = dict.fromkeys(filters.FIELDS.values())
-            document = SimpleNamespace(**fields | {"metadata": each, "labels": ()})
+            document = SimpleNamespace(**fields | {"metadata": each, "labels": (), "properties": {}})
             assert filters.matches(parsed, document) is (name in plain), condition
+
+
+@given(documents=documents, files=documents, conditions=st.lists(wholes, min_size=1, max_size=4))
+@settings(
+    max_examples=20,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    derandomize=True,
+)
+def test_properties_fill_what_metadata_leaves_and_count_for_no_key(world, documents, files, conditions):
+    """A filter sees both, metadata first; that of a key gives what it gives without any properties."""
+    number = next(world.numbers)
+    pairs = [(each, files[at % len(files)]) for at, each in enumerate(documents)]
+    ids = {stored(world.db, number, Description(own), file): (own, file) for own, file in pairs}
+    for condition in conditions:
+        plain = {name for name, (own, file) in ids.items() if naive(condition, file | own)}
+        trusted = {name for name, (own, _) in ids.items() if naive(condition, own)}
+        assert set(passing(world.db, number, condition)) == plain, condition
+        assert set(passing(world.db, number, condition, filters.of_key)) == trusted, condition
+        for name, (own, file) in ids.items():
+            fields = dict.fromkeys(filters.FIELDS.values())
+            document = SimpleNamespace(**fields | {"metadata": own, "labels": (), "properties": file})
+            assert filters.matches(filters.parse(condition), document) is (name in plain), condition
+            assert filters.matches(filters.of_key(condition), document) is (name in trusted), condition
+
+
+@pytest.mark.parametrize("field", ["$type", "$pages", "$title"])
+def test_what_a_file_holds_is_nothing_that_a_key_can_be_limited_to(field):
+    """Otherwise the uploader of a file would choose who sees it."""
+    with pytest.raises(BadRequestError) as refused:
+        filters.of_key({"not": {"and": [{"exists": "a"}, {"exists": field}]}})
+    assert refused.value.code == "bad_filter"
 
 
 @given(

@@ -86,6 +86,7 @@ IMPORTED_AS = {
     "python-multipart": "starlette.formparsers",
     "python-oxmsg": "oxmsg",
     "python-pptx": "pptx",
+    "pyyaml": "yaml",
 }
 
 

@@ -20,10 +20,11 @@ class Sheet:
     rotate: int = 0
 
 
-def make(pages, *, title=None, password=None, bookmarks=()):
+def make(pages, *, title=None, password=None, bookmarks=(), info=None, xmp=None):
     """A PDF whose pages are `Sheet`s, lists of (size, x, y, text) or plain strings, set line by line.
 
-    `bookmarks` are (title, page) of its outline.
+    `bookmarks` are (title, page) of its outline, or (title, page, bookmarks below). `info` has more
+    entries of the Info dictionary, `xmp` is its packet.
     """
     sheets = [page if isinstance(page, Sheet) else Sheet(_placed(page)) for page in pages]
     book = _Book(password)
@@ -44,9 +45,13 @@ def make(pages, *, title=None, password=None, bookmarks=()):
     extra = b"/Outlines %d 0 R" % _outlines(book, bookmarks, kids) if bookmarks else b""
     if fields:
         extra += b"/AcroForm<</Fields[%s]>>" % _references(fields)
+    if xmp is not None:
+        packet = b"<</Type/Metadata/Subtype/XML/Length %d>>stream\n%s\nendstream" % (len(xmp), xmp)
+        extra += b"/Metadata %d 0 R" % book.add(packet)
     root = book.add(b"<</Type/Catalog/Pages %d 0 R%s>>" % (tree, extra))
-    info = book.add(b"<</Title%s>>" % _text(title)) if title else None
-    return book.bytes(root, info)
+    entries = ({"Title": title} if title else {}) | (info or {})
+    about = b"".join(b"/%s%s" % (name.encode(), _text(value)) for name, value in entries.items())
+    return book.bytes(root, book.add(b"<<%s>>" % about) if about else None)
 
 
 def scan(pages=1):
@@ -89,17 +94,20 @@ def _field(field):
     )
 
 
-def _outlines(book, bookmarks, kids):
-    first = len(book.objects) + 2
-    root = book.add(
-        b"<</Type/Outlines/Count %d/First %d 0 R/Last %d 0 R>>"
-        % (len(bookmarks), first, first + len(bookmarks) - 1)
-    )
-    for number, (title, page) in enumerate(bookmarks):
-        following = b"/Next %d 0 R" % (first + number + 1) if number + 1 < len(bookmarks) else b""
-        book.add(
-            b"<</Title%s/Parent %d 0 R%s/Dest[%d 0 R/Fit]>>" % (_text(title), root, following, kids[page - 1])
-        )
+def _outlines(book, bookmarks, kids, root=None, above=b""):
+    """The objects of bookmarks and of those below them; the number of the one that holds them."""
+    root = book.add(b"") if root is None else root
+    numbers = [book.add(b"") for _ in bookmarks]
+    ends = numbers[0], numbers[-1], len(numbers)
+    book.objects[root - 1] = b"<<%s/First %d 0 R/Last %d 0 R/Count %d>>" % (above or b"/Type/Outlines", *ends)
+    for number, following, (title, page, *below) in zip(
+        numbers, [*numbers[1:], None], bookmarks, strict=True
+    ):
+        about = b"/Title%s/Parent %d 0 R/Dest[%d 0 R/Fit]" % (_text(title), root, kids[page - 1])
+        about += b"/Next %d 0 R" % following if following else b""
+        book.objects[number - 1] = b"<<%s>>" % about
+        if below:
+            _outlines(book, below[0], kids, number, about)
     return root
 
 

@@ -13,6 +13,8 @@ from holdfast.documents.chunk import ChunkOptions
 from holdfast.documents.parse import (
     containers,
     encodings,
+    file_properties,
+    front_matter,
     html,
     json_records,
     machine_data,
@@ -25,6 +27,7 @@ from holdfast.documents.parse import (
     pdf_rules,
     pdf_running_heads,
     pdf_tables,
+    properties,
     rich_text,
     sheets,
     sniff,
@@ -120,6 +123,11 @@ def _json_lines(path: Path) -> object:
     return lines.read(lines.outline().whole)
 
 
+def _properties(text: str) -> object:
+    pairs = {line[:200]: {"a": line.split(","), "b": line} for line in text.split("\n")}
+    return properties.bounded(pairs), properties.title_of({"title": text}), properties.pdf_time(text)
+
+
 def _snippet(text: str) -> object:
     terms = dict.fromkeys(tokenizer.analyse(text, 200)[:20], 1.0)
     return snippet.cut(text, terms)
@@ -181,7 +189,7 @@ def _bucket_listing(text: str) -> object:
 
 # Read by a library in C: building a tree of deeply nested elements takes the square of their depth. It runs
 # in the child alone, where a clock holds; what is found is told, and is no failure of `make fuzz`.
-CONFINED = frozenset({"HTML", "RTF", "message"})
+CONFINED = frozenset({"HTML", "RTF", "message", "properties of HTML", "properties of a message"})
 
 
 def _marked(text: str) -> object:
@@ -200,6 +208,11 @@ TARGETS: dict[str, Target] = {
     "decode UTF-16": _decoded("utf-16"),
     "text": texts.plain_pages,
     "Markdown": _markdown,
+    "front matter": lambda text: front_matter.split(f"---\n{text}\n---\n{text}"),
+    "front matter in TOML": lambda text: front_matter.split(f"+++\n{text}\n+++\n{text}"),
+    "properties": _properties,
+    "properties of HTML": lambda text: html.properties_of(_bytes(f"<head>{text}")[:262_144]),
+    "properties of a message": lambda text: file_properties.mail_properties(lambda _name: text[:4000]),
     "HTML": _file(lambda path: html.read(path, ParseLimits())),
     "CSV": _file(_delimited),
     "JSON": _file(lambda path: json_records.read(path, ParseLimits())),

@@ -73,7 +73,11 @@ def document_chunks(
         raise ConflictError(message, code="stale_cursor")
     pieces = [
         schemas_history.ChunkResponse(
-            slice=each.slice, position=each.chunk.position, page=each.chunk.page, text=each.chunk.text
+            slice=each.slice,
+            position=each.chunk.position,
+            page=each.chunk.page,
+            text=each.chunk.text,
+            headings=each.headings,
         )
         for each in (page.chunks if page is not None else ())
     ]

@@ -12,6 +12,7 @@ from holdfast.api import routing
 from holdfast.api.access import PathDocument
 from holdfast.api.errors import BESIDE, Problem
 from holdfast.api.parameters import Services
+from holdfast.api.schemas_history import OutlineEntryResponse, OutlineResponse
 from holdfast.core.errors import BadRequestError
 from holdfast.service.originals import MEDIA_TYPES, UNKNOWN
 from holdfast.web.slow_requests import Pool
@@ -94,6 +95,16 @@ def _read(content: BinaryIO, start: int, end: int) -> Iterator[bytes]:
         while left and (some := content.read(min(STEP, left))):
             left -= len(some)
             yield some
+
+
+@router.get("/documents/{document_id}/outline", response_model=OutlineResponse, responses=BESIDE)
+def document_outline(services: Services, document: PathDocument) -> OutlineResponse:
+    """Show the table of contents: the bookmarks of a PDF, or else the headings in the text."""
+    entries = services.originals.outline(document)
+    return OutlineResponse(
+        generation=document.published_generation if document.visible else 0,
+        entries=[OutlineEntryResponse(level=level, title=title, page=page) for level, title, page in entries],
+    )
 
 
 @router.get(

@@ -269,7 +269,8 @@ class GapResponse(Shape):
 class DocumentResponse(Shape):
     """A document and how its indexing stands. `chunks`, `pages` and `gaps` are of the published generation.
 
-    A document with `gaps` is searchable, except for the pages named there.
+    A document with `gaps` is searchable, except for the pages named there. `metadata` is what people and keys
+    have set, `properties` what the file of the published generation says about itself.
     """
 
     id: str
@@ -284,6 +285,7 @@ class DocumentResponse(Shape):
     options: dict[str, Any]
     metadata: dict[str, Any]
     labels: list[str]
+    properties: dict[str, Any]
     index_status: str
     index_generation: int
     published_generation: int
@@ -327,6 +329,7 @@ def document_fields(view: DocumentView) -> dict[str, Any]:
         "options": dict(document.options),
         "metadata": dict(document.metadata),
         "labels": list(document.labels),
+        "properties": dict(document.properties),
         "index_status": view.word,
         "index_generation": document.generation,
         "published_generation": document.published_generation if document.visible else 0,

@@ -158,12 +158,13 @@ class Events(Shape):
 
 
 class ChunkResponse(Shape):
-    """A piece of text of the published generation."""
+    """A piece of text of the published generation; `headings` are those above it, outermost first."""
 
     slice: int
     position: int
     page: int | None
     text: str
+    headings: list[str]
 
 
 class Chunks(Shape):
@@ -211,3 +212,18 @@ class Why(Shape):
     published_generation: int
     generations: list[GenerationResponse]
     journal: list[EventResponse]
+
+
+class OutlineEntryResponse(Shape):
+    """An entry of a table of contents: its level from 1, and where it leads to: a page, slide or part."""
+
+    level: int
+    title: str
+    page: int
+
+
+class OutlineResponse(Shape):
+    """The table of contents of the published version; empty if it has none."""
+
+    generation: int
+    entries: list[OutlineEntryResponse]

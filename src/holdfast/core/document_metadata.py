@@ -27,6 +27,7 @@ MOST_LABELS = 50
 MOST_LABEL = 100
 BUILT_IN = "$"  # the first character of fields that are not metadata
 LABELS = "$labels"
+FILE = "$file."  # before the path of a value that comes from the file itself
 
 Scalar = str | int | float | bool | None
 
@@ -131,6 +132,14 @@ def values(metadata: Mapping[str, Any]) -> Iterator[tuple[str, FieldValue]]:
     """Every value with its path. Elements of an array have the path of the array."""
     for name, value in metadata.items():
         yield from _values(escaped(name), value)
+
+
+def file_values(
+    properties: Mapping[str, Any], metadata: Mapping[str, Any]
+) -> Iterator[tuple[str, FieldValue]]:
+    """Every value of a file's properties, with its path. Metadata of the same name takes its place."""
+    for path, value in values({name: each for name, each in properties.items() if name not in metadata}):
+        yield f"{FILE}{path}", value
 
 
 def _values(path: str, value: Any) -> Iterator[tuple[str, FieldValue]]:

@@ -11,6 +11,9 @@ A filter is JSON. Each operator has an object of fields, all of which must hold:
 A field is a path of names joined by dots; a dot within a name is written `~1`, a tilde `~0`. A path goes
 through arrays: it leads to every element, and a condition holds if one value holds all of it. Values of
 different types are never equal: 1 is not "1", nor true. A built-in field begins with `$`.
+
+A field is that of the metadata; where a document has no metadata of that name, of the properties of its file.
+The filter of a key looks at metadata alone: a file must not decide who sees it.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from datetime import UTC, datetime
 from typing import Any, Protocol, TypeAlias
 
 from holdfast.core import document_metadata
-from holdfast.core.document_metadata import BUILT_IN, LABELS, FieldValue, ValueKind, field_value
+from holdfast.core.document_metadata import BUILT_IN, FILE, LABELS, FieldValue, ValueKind, field_value
 from holdfast.core.errors import BadRequestError
 from holdfast.core.text import is_plain
 
@@ -44,6 +47,8 @@ TEXTS = {
 TIMES = {"$created": "created_at", "$updated": "updated_at"}
 NUMBERS = {"$size": "size", "$pages": "pages"} | TIMES
 FIELDS = TEXTS | NUMBERS
+# Fields that the content of a file decides, so that no filter of a key may have them.
+OF_CONTENT = frozenset({"$type", "$pages", "$title"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +95,14 @@ class Not:
     part: Filter
 
 
-Filter: TypeAlias = OneOf | Within | Exists | And | Or | Not
+@dataclass(frozen=True, slots=True)
+class Trusted:
+    """The part holds by what people and keys have set alone, whatever the properties of the file are."""
+
+    part: Filter
+
+
+Filter: TypeAlias = OneOf | Within | Exists | And | Or | Not | Trusted
 
 
 class Filterable(Protocol):
@@ -99,6 +111,10 @@ class Filterable(Protocol):
     @property
     def metadata(self) -> Mapping[str, Any]:
         """Any JSON object."""
+
+    @property
+    def properties(self) -> Mapping[str, Any]:
+        """What the file says about itself."""
 
     @property
     def labels(self) -> Sequence[str]:
@@ -134,6 +150,25 @@ def loads(text: str) -> Any:
 def parse(value: object) -> Filter:
     """The filter of a JSON value; BadRequestError `bad_filter` for one that cannot be used."""
     return _Parser().filter(value, 1)
+
+
+def of_key(value: object) -> Filter:
+    """The filter of a key; BadRequestError `bad_filter` if what a file holds could decide who sees it."""
+    condition = parse(value)
+    for field in sorted(_fields(condition) & OF_CONTENT):
+        raise _bad(f"{field} depends on the content of a file, which must not decide who sees it")
+    return Trusted(condition)
+
+
+def _fields(condition: Filter) -> set[str]:
+    """The paths that a filter looks at."""
+    match condition:
+        case And(parts) | Or(parts):
+            return {path for part in parts for path in _fields(part)}
+        case Not(part) | Trusted(part):
+            return _fields(part)
+        case Exists(path) | OneOf(path, _) | Within(path, _):
+            return {path}
 
 
 def both(first: Filter | None, second: Filter | None) -> Filter | None:
@@ -264,28 +299,41 @@ def matches(condition: Filter, document: Filterable) -> bool:
     fields: dict[str, list[FieldValue]] = {}
     for path, value in document_metadata.values(document.metadata):
         fields.setdefault(path, []).append(value)
+    for path, value in document_metadata.file_values(document.properties, document.metadata):
+        fields.setdefault(path, []).append(value)
     if document.labels:
         fields[LABELS] = [field_value(each) for each in document.labels]
     for name, attribute in FIELDS.items():
         if (built_in := getattr(document, attribute)) is not None:
             fields[name] = [field_value(built_in)]
-    return _holds(condition, fields)
+    return _holds(condition, fields, trusted=False)
 
 
-def _holds(condition: Filter, fields: Mapping[str, Sequence[FieldValue]]) -> bool:
+def _holds(condition: Filter, fields: Mapping[str, Sequence[FieldValue]], *, trusted: bool) -> bool:
     match condition:
         case And(parts):
-            return all(_holds(each, fields) for each in parts)
+            return all(_holds(each, fields, trusted=trusted) for each in parts)
         case Or(parts):
-            return any(_holds(each, fields) for each in parts)
+            return any(_holds(each, fields, trusted=trusted) for each in parts)
         case Not(part):
-            return not _holds(part, fields)
+            return not _holds(part, fields, trusted=trusted)
+        case Trusted(part):
+            return _holds(part, fields, trusted=True)
         case Exists(path):
-            return path in fields
+            return any(each in fields for each in paths(path, trusted=trusted))
         case OneOf(path, values):
-            return any(each in values for each in fields.get(path, ()))
+            return any(each in values for each in _at(fields, path, trusted=trusted))
         case Within(path, bounds):
-            return any(_is_within(each, bounds) for each in fields.get(path, ()))
+            return any(_is_within(each, bounds) for each in _at(fields, path, trusted=trusted))
+
+
+def paths(path: str, *, trusted: bool) -> tuple[str, ...]:
+    """Where the values of a field are: among the metadata and, if those count, the properties of the file."""
+    return (path,) if trusted or path.startswith(BUILT_IN) else (path, f"{FILE}{path}")
+
+
+def _at(fields: Mapping[str, Sequence[FieldValue]], path: str, *, trusted: bool) -> Iterable[FieldValue]:
+    return (value for each in paths(path, trusted=trusted) for value in fields.get(each, ()))
 
 
 _COMPARE: Mapping[str, Callable[[str, str], bool]] = {
@@ -301,6 +349,6 @@ def _is_within(value: FieldValue, bounds: Sequence[tuple[str, FieldValue]]) -> b
 
 
 @functools.lru_cache(1000)
-def cached(text: str) -> Filter:
-    """As `read`, for a filter that is used again and again, like that of a key."""
-    return read(text)
+def restriction(text: str) -> Filter:
+    """The filter of a key, from its JSON text; it is used again and again."""
+    return of_key(loads(text))

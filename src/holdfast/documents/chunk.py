@@ -110,6 +110,8 @@ class _Cutter:
     def _runs(self, page: Page) -> Iterator[Units]:
         """A page's units, split at the delimiter."""
         run = Units()
+        if page.section and tuple(text for _level, text in self._path)[: len(page.section)] != page.section:
+            self._path = tuple(enumerate(map(_shortened, page.section), start=1))
         path = tuple(text for _level, text in self._path)
         delimiter = self._options.delimiter
         for block in page.blocks:
@@ -129,10 +131,7 @@ class _Cutter:
     def _under(self, heading: TextBlock) -> tuple[str, ...]:
         """The headings from here on, this one included."""
         above = tuple(entry for entry in self._path if entry[0] < heading.level)
-        text = heading.text
-        if len(text) > LONGEST_HEADING:
-            text = f"{text[: LONGEST_HEADING - 1].rstrip()}…"
-        self._path = (*above, (heading.level, text))
+        self._path = (*above, (heading.level, _shortened(heading.text)))
         return tuple(text for _level, text in self._path)
 
     def _ranges(self, run: Units) -> Iterator[tuple[int, int]]:
@@ -215,6 +214,10 @@ class _Cutter:
             _torn, space, rest = tail.partition(" ")
             tail = rest if space else tail
         return f"{tail.strip()}\n\n{text}" if tail.strip() else text
+
+
+def _shortened(heading: str) -> str:
+    return heading if len(heading) <= LONGEST_HEADING else f"{heading[: LONGEST_HEADING - 1].rstrip()}…"
 
 
 def _tree(ranks: Sequence[int]) -> tuple[list[int], list[int], int]:

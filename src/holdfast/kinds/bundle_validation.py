@@ -12,7 +12,8 @@ from holdfast.core.text import is_plain, plain
 from holdfast.documents import bundles
 from holdfast.documents.blobs import digest_checked
 from holdfast.documents.bundles import Bundle, BundlePart
-from holdfast.documents.parse.records import Format
+from holdfast.documents.parse import properties
+from holdfast.documents.parse.records import MOST_ENTRIES, MOST_ENTRY_TITLE, Format
 from holdfast.kinds import index
 from holdfast.store.library.documents import DocumentSource
 
@@ -30,6 +31,7 @@ class Record:
     """A document of a bundle; `chosen` is how it was indexed there."""
 
     title: str
+    title_given: bool
     source: DocumentSource
     options: Mapping[str, Any] | None
     metadata: Mapping[str, Any]
@@ -37,6 +39,8 @@ class Record:
     format: str | None
     pages: int
     gaps: tuple[Gap, ...]
+    properties: Mapping[str, Any]
+    outline: Sequence[Sequence[Any]]
     chunks: int
     chosen: Mapping[str, Any]
 
@@ -107,6 +111,7 @@ def record(line: Mapping[str, Any]) -> Record:
     source = line.get("source")
     return Record(
         title=" ".join(_text(line, "title", MOST_TITLE).split()) or "untitled",
+        title_given=line.get("title_given") is not False,
         source=DocumentSource(
             digest_checked(_text(line, "digest", 64)),
             0,
@@ -122,6 +127,8 @@ def record(line: Mapping[str, Any]) -> Record:
         format=form,
         pages=_number(line, "pages", 0),
         gaps=tuple(_gaps(line.get("gaps"))),
+        properties=_properties(line.get("properties")),
+        outline=tuple(_outline(line.get("outline"))),
         chunks=_number(line, "chunks", 1),
         chosen=chosen,
     )
@@ -140,6 +147,21 @@ def _gaps(lines: Any) -> Iterator[Gap]:
         if not isinstance(line, dict):
             raise bundles.bad("a gap of a document cannot be stored")
         yield Gap(_text(line, "pages", MOST_TEXT), _text(line, "reason", 40), _number(line, "count", 1))
+
+
+def _properties(value: Any) -> dict[str, Any]:
+    """The properties of a file, bounded like those that a parser reads; an earlier release has none."""
+    return properties.bounded(value) if isinstance(value, dict) else {}
+
+
+def _outline(lines: Any) -> Iterator[tuple[int, str, int]]:
+    """The table of contents of a document; a bundle of an earlier release has none."""
+    for line in lines[:MOST_ENTRIES] if isinstance(lines, list) else ():
+        fits = isinstance(line, list) and len(line) == 3
+        level, title, page = line if fits else (0, "", 0)
+        if type(level) is not int or type(page) is not int or not isinstance(title, str) or level < 1:
+            raise bundles.bad("an entry of a table of contents cannot be stored")
+        yield min(level, 100), plain(title)[:MOST_ENTRY_TITLE], min(max(page, 1), 10**6)
 
 
 def piece(line: Mapping[str, Any], vector: bytes) -> BundleChunk:

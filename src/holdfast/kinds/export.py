@@ -155,6 +155,9 @@ class Export:
             "format",
             "pages",
             "gaps",
+            "properties",
+            "outline",
+            "title_given",
         )
         about = {each: getattr(row, each) for each in fields}
         about |= {"metadata": row.metadata or {}, "labels": row.labels or []}

@@ -19,6 +19,7 @@ from holdfast.core.errors import BadRequestError, FencedOutError, WorkError
 from holdfast.core.records import Ask, Chunk, Claim, Fenced, Landed, Slice, Spent
 from holdfast.documents import bundles
 from holdfast.documents.blobs import Blobs
+from holdfast.documents.parse import properties
 from holdfast.engine.job_specs import JobSpec
 from holdfast.engine.kinds import Finish, Kind
 from holdfast.engine.work import Work
@@ -31,7 +32,7 @@ from holdfast.store.base.database import Database, Tx
 from holdfast.store.library import bundle_imports, collections, documents
 from holdfast.store.library.bundle_imports import Arrival, ImportedCall
 from holdfast.store.library.collections import Collection
-from holdfast.store.library.documents import DocumentDraft
+from holdfast.store.library.documents import DocumentDraft, Facts
 from holdfast.store.library.quotas import UNLIMITED, Quota
 from holdfast.store.protocol import tasks
 from holdfast.store.search import search_reads
@@ -225,7 +226,14 @@ class Import:
         ).checked()
         source = replace(record.source, size=arrived.size)
         described = (record.metadata, record.labels)
-        draft = DocumentDraft(secrets.token_hex(8), record.title, source, record.options, *described)
+        draft = DocumentDraft(
+            secrets.token_hex(8),
+            record.title,
+            source,
+            record.options,
+            *described,
+            title_given=record.title_given,
+        )
         arrival = Arrival(draft, ask, self._db.token(), self._db.token())
         opened = bundle_imports.open_document(
             self._db, claim, arrival, owner=claim.owner, ttl=LEASE, quota=self._quota
@@ -266,16 +274,18 @@ class Import:
                 search_reads.put_counts(tx, replace(claim, ordinal=number), counted)
 
         def publish(tx: Tx) -> None:
-            documents.put_facts(
-                tx,
-                claim.tenant,
-                subjects.document_id(claim.subject),
+            facts = Facts(
                 form=record.format,
                 pages=record.pages,
                 chunks=staged.chunks,
                 thumbnail=arrived.thumbnail,
                 unread=record.gaps,
+                properties=record.properties,
+                outline=record.outline,
+                title=properties.title_of(record.properties),
             )
+            name = subjects.document_id(claim.subject)
+            documents.put_facts(tx, claim.tenant, name, facts, is_first=claim.generation == 1)
 
         result = {"format": record.format, "pages": record.pages, "imported": True}
         unread = [gap.as_json() for gap in record.gaps]

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from holdfast.core import gaps, keys, subjects
+from holdfast.core import keys, subjects
 from holdfast.core.errors import BadRequestError, HoldfastError, WorkError
 from holdfast.core.records import Chunk, Claim, Copy, Slice
 from holdfast.core.text import is_plain
@@ -28,7 +28,7 @@ from holdfast.engine import kinds as offers
 from holdfast.engine.job_specs import SearchSource
 from holdfast.engine.kinds import Finish, Kind, Offer
 from holdfast.engine.work import Work
-from holdfast.kinds import members, recognition
+from holdfast.kinds import file_facts, members, recognition
 from holdfast.kinds.log_phrases import many
 from holdfast.ledger.pay import Call
 from holdfast.search import term_counts, tokenizer
@@ -66,6 +66,7 @@ class Choices:
     slice_rows: int = 3000
     ocr: str = "auto"
     ocr_languages: str = "eng"
+    properties: bool = True
     provider: str = "local"
     model: str = ""
     offers: Mapping[str, Offer] = field(default_factory=dict, compare=False, repr=False)
@@ -91,16 +92,22 @@ class Choices:
             if not isinstance(text, str) or len(text) > MOST_WORDS or not is_plain(text):
                 message = f"{name} must be text of at most {MOST_WORDS} characters"
                 raise BadRequestError(message, code="bad_option")
+        self._check_reading()
+        if not self.model:
+            raise BadRequestError("model must be the name of a model", code="bad_option")
+        self.cutting()
+        return self
+
+    def _check_reading(self) -> None:
+        """Return if files can be read like this; otherwise BadRequestError."""
         if self.ocr not in recognition.MODES:
             raise BadRequestError("ocr must be auto, on or off", code="bad_option")
         try:
             ocr_languages.split(str(self.ocr_languages))
         except ValueError as error:
             raise BadRequestError(f"ocr_languages: {error}", code="bad_option") from error
-        if not self.model:
-            raise BadRequestError("model must be the name of a model", code="bad_option")
-        self.cutting()
-        return self
+        if type(self.properties) is not bool:
+            raise BadRequestError("properties must be true or false", code="bad_option")
 
     def cutting(self) -> chunk.ChunkOptions:
         """The part of them that the chunker needs."""
@@ -190,12 +197,19 @@ class Index:
         cuts: Sequence[records.UnitRange] = ()
         if outline.format is not Format.ZIP:
             cuts = records.slices(outline, pages=chosen.slice_pages, rows=chosen.slice_rows)
+        about = file_facts.planned(outline, with_properties=chosen.properties)
         text = [
             Slice(
-                {"format": outline.format.value, "first": piece.first, "last": piece.last, "of": len(cuts)},
+                {
+                    "format": outline.format.value,
+                    "first": piece.first,
+                    "last": piece.last,
+                    "of": len(cuts),
+                    **(about if number == 0 else {}),
+                },
                 weight=max(1, piece.last - piece.first + 1),
             )
-            for piece in cuts
+            for number, piece in enumerate(cuts)
         ]
         return [*text, *members.slices(self._db, work, outline)]
 
@@ -221,6 +235,7 @@ class Index:
             "digest": cut.digest,
             "format": form.value,
             "pages": _pages(cut, form, piece),
+            **file_facts.of_slice(piece, cut),
         }
         if cut.readings:
             facts["readings"] = [_reading(each) for each in cut.readings]
@@ -356,21 +371,11 @@ class Index:
         inside = members.published(tx, claim, results, self._quota)
         if not total and not inside:
             raise WorkError("no text was found in the document", code="no_text")
-        unread = gaps.grouped(
-            (page, gap) for each in results for page, _, _, gap in each.get("readings", ()) if gap
-        )
-        documents.put_facts(
-            tx,
-            claim.tenant,
-            subjects.document_id(claim.subject),
-            form=next((each["format"] for each in results if "format" in each), None),
-            pages=sum(int(each.get("pages", 0)) for each in results),
-            chunks=total,
-            thumbnail=next((each["thumbnail"] for each in results if each.get("thumbnail")), None),
-            unread=unread,
-        )
-        if unread:
-            documents.put_run_gaps(tx, claim.run_id, unread)
+        facts = file_facts.of_run(results, total)
+        name = subjects.document_id(claim.subject)
+        documents.put_facts(tx, claim.tenant, name, facts, is_first=claim.generation == 1)
+        if facts.unread:
+            documents.put_run_gaps(tx, claim.run_id, facts.unread)
 
 
 def _data(piece: ChunkText, facts: Mapping[str, Any]) -> dict[str, Any]:

@@ -127,6 +127,7 @@ def _drafts(tx: Tx, container: Document, files: Sequence[Sequence[Any]]) -> list
             container.options or None,
             container.metadata or None,
             container.labels,
+            title_given=False,
         )
         for digest, (name, size) in by_digest.items()
     ]

@@ -82,7 +82,7 @@ class Identity:
     @property
     def only(self) -> Filter | None:
         """The filter that every document must pass to exist for this caller; None for none."""
-        return filters.cached(self.restriction) if self.restriction else None
+        return filters.restriction(self.restriction) if self.restriction else None
 
     def may(self, required: Scope) -> bool:
         """True when one of the scopes is this one, or includes it."""
@@ -142,7 +142,7 @@ class Access:
         if (rate is not None and not 0 < rate <= MOST_RATE) or (concurrency is not None and concurrency < 1):
             raise BadRequestError("the rate and concurrency of a key must be above zero", code="bad_request")
         if only is not None:
-            filters.parse(only)
+            filters.of_key(only)
             if Scope.ADMIN in scopes:
                 message = "a key with a filter cannot have the admin scope: admins see everything"
                 raise BadRequestError(message, code="bad_request")

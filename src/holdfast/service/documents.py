@@ -208,7 +208,9 @@ class Documents:
         described = *_described(metadata, labels), names.password(password)
         source = self._first_content(url)
         name = names.title(title or source.name or url)
-        draft = DocumentDraft(secrets.token_hex(8), name, source, None, *described)
+        draft = DocumentDraft(
+            secrets.token_hex(8), name, source, None, *described, title_given=bool(title.strip())
+        )
         return self.add_kept(wish, collection, [draft])[0]
 
     def keep(self, upload: Upload) -> DocumentDraft:
@@ -222,7 +224,9 @@ class Documents:
         described = *_described(upload.metadata, upload.labels), names.password(upload.password)
         blob = self._put(upload.content, f"{name!r:.80} is empty" if name else "it is empty")
         source = DocumentSource(blob.digest, blob.size, upload.source, name=name)
-        return DocumentDraft(secrets.token_hex(8), title, source, upload.options, *described)
+        is_given = bool(upload.title.strip())
+        new_id = secrets.token_hex(8)
+        return DocumentDraft(new_id, title, source, upload.options, *described, title_given=is_given)
 
     def _put(self, content: bytes | BinaryIO, if_empty: str) -> Blob:
         blob = self._shelf.put(content, self._most_bytes)

@@ -14,6 +14,10 @@ from holdfast.store.money.payments import OrderPayment
 from holdfast.store.views import reads
 from holdfast.store.views.reads import Published, PublishedChunk, RunDetail, Story
 
+# How far the text of a document is searched for a heading: pages of chunks, and chunks of each.
+HEADING_PAGES = 20
+HEADING_CHUNKS = 500
+
 
 class History:
     """Looks back at the documents of an installation."""
@@ -30,6 +34,23 @@ class History:
         if document.head_id is None:
             return None
         return reads.visible_chunks(self._db, document.head_id, after=after, limit=limit)
+
+    def heading(self, document: Document, title: str, page: int) -> tuple[int, int] | None:
+        """Slice and position of the text under a heading, or else of its page; None if there is neither."""
+        after, first = (-1, -1), None
+        for _ in range(HEADING_PAGES):
+            part = self.chunks(document, after=after, limit=HEADING_CHUNKS)
+            if part is None or not part.chunks:
+                return first
+            for each in part.chunks:
+                if each.chunk.page != page:
+                    continue
+                position = each.slice, each.chunk.position
+                if title in each.headings or title in each.chunk.text:
+                    return position
+                first = first or position
+            after = part.chunks[-1].slice, part.chunks[-1].chunk.position
+        return first
 
     def story(
         self, document: Document, *, action: int | None = None, runs: int = reads.RUNS_SHOWN

@@ -45,6 +45,7 @@ def check_draft(wish: RequestContext, draft: DocumentDraft) -> None:
         title=draft.title,
         metadata=draft.metadata or {},
         labels=draft.labels,
+        properties={},
         format=None,
         pages=None,
         created_at=now,

@@ -17,7 +17,7 @@ from holdfast.documents.parse.pool import Parsers
 from holdfast.documents.parse.records import IMAGES, PAGED, Format, RecognisedPage, UnitRange
 from holdfast.kinds import recognition
 from holdfast.store.base.database import Database
-from holdfast.store.library import document_passwords, page_texts, thumbnails
+from holdfast.store.library import document_passwords, documents, page_texts, thumbnails
 from holdfast.store.library.documents import Document
 from holdfast.store.views import reads
 
@@ -85,6 +85,10 @@ class Originals:
     def open(self, original: Original) -> BinaryIO:
         """Its bytes."""
         return self._shelf.open(original.digest)
+
+    def outline(self, document: Document) -> list[tuple[int, str, int]]:
+        """The table of contents of the published version: level, title and page of each entry."""
+        return documents.outline(self._db, document.tenant, document.id) if document.visible else []
 
     def page(
         self, document: Document, number: int, width: int, *, chunk: tuple[int, int] | None = None

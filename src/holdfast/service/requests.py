@@ -24,4 +24,4 @@ class RequestContext:
     @property
     def only(self) -> Filter | None:
         """The filter that documents must pass before and after the request; None for none."""
-        return filters.cached(self.restriction) if self.restriction else None
+        return filters.restriction(self.restriction) if self.restriction else None

@@ -87,7 +87,13 @@ class Transfer:
         collection = self._collections.get(wish.tenant, collection_id)
         password = document_passwords.of_content(self._db, wish.tenant, document.digest)
         described = document.options, document.metadata, document.labels, password
-        draft = DocumentDraft(secrets.token_hex(8), document.title, source_of(document), *described)
+        draft = DocumentDraft(
+            secrets.token_hex(8),
+            document.title,
+            source_of(document),
+            *described,
+            title_given=document.title_given,
+        )
         return self._documents.add_kept(wish, collection, [draft], copied=document_id)[0]
 
     def move(

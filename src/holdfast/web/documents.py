@@ -110,9 +110,17 @@ router = rendering.router()
 
 @router.get("/documents/{name}")
 def document(
-    request: Request, services: Services, who: rendering.Who, record: PathDocument, at: At = None
+    request: Request,
+    services: Services,
+    who: rendering.Who,
+    record: PathDocument,
+    at: At = None,
+    heading: Annotated[str, Query(max_length=1000, description="A heading to start from.")] = "",
+    page: Annotated[int, Query(ge=0, le=10**6, description="On which page it stands.")] = 0,
 ) -> Response:
     """Show a document: why it is as it is, what is safe to do, its story and its text."""
+    if page and (start := services.history.heading(record, heading, page)) is not None:
+        at = f"{start[0]}.{start[1]}"
     story = services.history.story(record, runs=RUNS)
     return rendering.page(
         request,
@@ -132,6 +140,7 @@ def document(
         open_task=functools.partial(_open_task, now=services.operations.moment()),
         facts=_facts(record),
         family=services.documents.around(record),
+        outline=services.originals.outline(record),
         metadata_text=json.dumps(record.metadata, indent=2, ensure_ascii=False),
     )
 

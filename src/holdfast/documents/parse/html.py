@@ -7,7 +7,7 @@ import re
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from holdfast.documents.parse import encodings, tables, texts
+from holdfast.documents.parse import encodings, properties, tables, texts
 from holdfast.documents.parse.records import Page, ParseLimits, Role, TextBlock
 from holdfast.documents.parse.source import Readable
 
@@ -47,6 +47,54 @@ def text_blocks(text: str) -> tuple[str | None, tuple[TextBlock, ...]]:
     named = " ".join(title.text().split()) if title is not None else ""
     heading = next((block.text for block in blocks if block.role is Role.HEADING), None)
     return named or heading, blocks
+
+
+_META_NAMES = {
+    "description": "description",
+    "og:description": "description",
+    "dc.description": "description",
+    "author": "author",
+    "dc.creator": "author",
+    "article:author": "author",
+    "keywords": "keywords",
+    "date": "created",
+    "dc.date": "created",
+    "article:published_time": "created",
+    "dcterms.created": "created",
+    "last-modified": "modified",
+    "article:modified_time": "modified",
+    "dcterms.modified": "modified",
+    "publisher": "publisher",
+    "og:site_name": "publisher",
+    "language": "language",
+    "og:title": "title",
+}
+_MOST_META = 500
+
+
+def properties_of(data: bytes) -> dict[str, object]:
+    """What the head of an HTML file says about it: title, description, author, keywords, dates, language."""
+    tree = LexborHTMLParser(encodings.decode(data, _declared(data[:4096])))
+    named: dict[str, object] = {}
+    root, title = tree.root, tree.css_first("head > title")
+    if title is not None and (text := " ".join(title.text().split())):
+        named["title"] = text
+    for meta in tree.css("meta")[:_MOST_META]:
+        key = meta.attributes.get("name") or meta.attributes.get("property") or ""
+        name = _META_NAMES.get(key.strip().casefold())
+        content = " ".join((meta.attributes.get("content") or "").split())
+        if name is None or not content:
+            continue
+        value: object = content
+        if name == "keywords":
+            value = properties.keywords(content)
+        elif name in {"created", "modified"}:
+            value = properties.time_text(content) or content
+        named.setdefault(name, value)
+    language = root.attributes.get("lang") if root is not None else None
+    if language:
+        named["language"] = language
+    return named
 
 
 def _declared(head: bytes) -> str | None:

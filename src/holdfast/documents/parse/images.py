@@ -41,7 +41,7 @@ class Images:
 
     def outline(self) -> Outline:
         """The outline: every page is one to recognise."""
-        with _opened(self._path, self._format) as image:
+        with opened(self._path, self._format) as image:
             pages = int(getattr(image, "n_frames", 1)) if self._format is Format.TIFF else 1
         if pages > self._limits.pages:
             raise WorkError(
@@ -68,7 +68,7 @@ class Images:
 
 def grey(path: Readable, document_format: Format, number: int) -> Any:
     """Page `number`, from 1, in grey, upright by what the file says, at about the resolution of OCR."""
-    with _opened(path, document_format) as image:
+    with opened(path, document_format) as image:
         _seek(image, number)
         dots = image.info.get("dpi", (0, 0))[0]
         if document_format is Format.JPEG:
@@ -92,7 +92,7 @@ def png(path: Readable, document_format: Format, number: int, width: int) -> byt
 
 def shown(path: Readable, document_format: Format, number: int, width: int) -> Any:
     """Page `number`, from 1, in colour, `width` pixels wide and at most three times as high."""
-    with _opened(path, document_format) as image:
+    with opened(path, document_format) as image:
         _seek(image, number)
         picture = ImageOps.exif_transpose(image.convert("RGB"))
     scale = min(width / picture.width, 3 * width / picture.height)
@@ -137,7 +137,8 @@ def _check_size(size: tuple[int, int]) -> None:
 
 
 @contextlib.contextmanager
-def _opened(path: Readable, document_format: Format) -> Iterator[Any]:
+def opened(path: Readable, document_format: Format) -> Iterator[Any]:
+    """The image, not decoded yet; `broken_file` if it is damaged, `too_large` if it has too many pixels."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         Image.MAX_IMAGE_PIXELS = None  # `_check_size` is asked before anything is decoded

@@ -26,11 +26,11 @@ def read_eml(path: Readable, limits: ParseLimits) -> tuple[str | None, list[Page
 
 def pages_of(message: email.message.EmailMessage) -> tuple[str | None, list[Page]]:
     """The subject and the one page of a parsed message."""
-    fields = {name: _header(message, name) for name in _SHOWN}
+    fields = {name: header(message, name) for name in _SHOWN}
     names = (
         [part.get_filename() or "" for part in message.iter_attachments()] if message.is_multipart() else []
     )
-    return _page(_header(message, "Subject"), fields, _body(message), names)
+    return _page(header(message, "Subject"), fields, _body(message), names)
 
 
 def parsed_eml(data: bytes) -> email.message.EmailMessage:
@@ -44,7 +44,7 @@ def parsed_eml(data: bytes) -> email.message.EmailMessage:
     return message
 
 
-def _header(message: email.message.EmailMessage, name: str) -> str:
+def header(message: email.message.EmailMessage, name: str) -> str:
     """The values of a header, decoded; as it is written if it cannot be decoded."""
     try:
         return ", ".join(" ".join(str(value).split()) for value in message.get_all(name, []))[
@@ -152,7 +152,7 @@ def _forwarded(part: email.message.Message) -> tuple[str, Callable[[], bytes]]:
     inner = part.get_payload(0) if part.is_multipart() else None
     if not isinstance(inner, email.message.EmailMessage):
         return "message.eml", functools.partial(_payload, part)
-    return f"{_header(inner, 'Subject')[:100] or 'message'}.eml", inner.as_bytes
+    return f"{header(inner, 'Subject')[:100] or 'message'}.eml", inner.as_bytes
 
 
 def msg_attachments(path: Readable) -> Iterator[tuple[str, Callable[[], bytes]]]:

@@ -24,7 +24,7 @@ def pages(notebook: Any) -> tuple[str | None, list[Page]]:
         elif cell.get("cell_type") == "heading":
             blocks.append(TextBlock(Role.HEADING, " ".join(text.split()), int(cell.get("level", 1))))
         else:
-            blocks += texts.markdown_pages(text)[0].blocks
+            blocks += texts.markdown_pages(text)[0].blocks if not blocks else texts.markdown_cell(text)
     return texts.markdown_title(tuple(blocks)), [Page(1, tuple(blocks))]
 
 

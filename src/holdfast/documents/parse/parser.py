@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, TypeVar
 
 from holdfast.core.errors import WorkError
 from holdfast.documents.chunk import ChunkOptions
-from holdfast.documents.parse import containers, encodings, reader, sniff, texts, wire
+from holdfast.documents.parse import containers, encodings, front_matter, reader, sniff, texts, wire
 from holdfast.documents.parse.children import DiedError, ParserProcess
 from holdfast.documents.parse.containers import Member
 from holdfast.documents.parse.reader import Cut, KnownSlices, Whole
@@ -256,7 +256,7 @@ class Parser:
         if known is not None and known[0] == key:
             return known[1]
         text = encodings.decode_certain(texts.content(path, min(SMALL_TEXT, self._limits.text_bytes)))
-        if text is None:
+        if text is None or (document_format is Format.MARKDOWN and front_matter.may_begin(text)):
             return None
         whole = reader.parsed(text, document_format)
         self._recent = (key, whole)

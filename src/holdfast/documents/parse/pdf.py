@@ -27,7 +27,10 @@ from holdfast.documents.parse import (
     pdf_footnotes,
     pdf_forms,
     pdf_layout,
+    pdf_outline,
+    pdf_properties,
     pdf_running_heads,
+    properties,
     source,
 )
 from holdfast.documents.parse.pdf_characters import Line
@@ -71,6 +74,7 @@ class Pdf:
         self._path = path
         self._limits = limits
         self._read: dict[int, PageText] = {}
+        self._sections: pdf_outline.Sections | None = None
 
     def outline(self, *, scans: bool = False) -> Outline:
         """The outline; raises `no_text` if no page has text, as in a scan without a text layer.
@@ -92,7 +96,15 @@ class Pdf:
                     code="no_text",
                 )
             title = " ".join(plain(document.get_metadata_value("Title")).split())
-            return Outline(Format.PDF, Unit.PAGE, pages, title or None, scans=unread)
+            return Outline(
+                Format.PDF,
+                Unit.PAGE,
+                pages,
+                title or None,
+                scans=unread,
+                properties=properties.bounded(pdf_properties.read(document, self._path)),
+                entries=pdf_outline.entries(document),
+            )
 
     def ahead(self, units: UnitRange) -> bool:  # noqa: ARG002 (pages are read in any order)
         """Any slice can be read at any time."""
@@ -110,16 +122,21 @@ class Pdf:
             # Pages between two slices are part of both: what was read for the last one is not read again.
             texts = {number: self._read.get(number) or _page(document, number) for number in around}
             self._read = {number: text for number, text in texts.items() if number > last - REMEMBERED}
+            if self._sections is None:
+                self._sections = pdf_outline.Sections(pdf_outline.entries(document))
+            sections = self._sections
         edges = {
             number: pdf_running_heads.edge_lines(text.lines, text.low, text.high)
             for number, text in texts.items()
         }
         return [
-            Page(
-                number,
-                tuple(_page_blocks(_body(texts[number], edges, number, pages))),
-                gap=texts[number].gap,
-                picture=texts[number].picture,
+            sections.placed(
+                Page(
+                    number,
+                    tuple(_page_blocks(_body(texts[number], edges, number, pages))),
+                    gap=texts[number].gap,
+                    picture=texts[number].picture,
+                )
             )
             for number in range(units.first, last + 1)
         ]

@@ -13,7 +13,16 @@ from holdfast.core import keys
 from holdfast.core.errors import HoldfastError, WorkError
 from holdfast.documents import chunk
 from holdfast.documents.chunk import ChunkOptions, ChunkText
-from holdfast.documents.parse import archive, containers, custom, machine_data, records, sniff, texts
+from holdfast.documents.parse import (
+    archive,
+    containers,
+    custom,
+    file_properties,
+    machine_data,
+    records,
+    sniff,
+    texts,
+)
 from holdfast.documents.parse.ocr import Recogniser
 from holdfast.documents.parse.records import (
     ARCHIVES,
@@ -25,6 +34,7 @@ from holdfast.documents.parse.records import (
     SLIDES,
     Format,
     Outline,
+    OutlineEntry,
     Page,
     PageReading,
     ParseLimits,
@@ -51,7 +61,7 @@ class Cut:
 
     `pieces` is None for a known slice. `exact` is false for a text that was cut as another format
     than the one it would be recognised as. `skipped` are the characters that nobody can read, left out.
-    `readings` are those of pages that are not plain text.
+    `readings` are those of pages that are not plain text, `headings` those in its text.
     """
 
     digest: str
@@ -60,6 +70,7 @@ class Cut:
     exact: bool = True
     skipped: int = 0
     readings: tuple[PageReading, ...] = ()
+    headings: tuple[OutlineEntry, ...] = ()
 
 
 def cut(pages: Sequence[Page], document_format: Format, options: ChunkOptions, known: KnownSlices) -> Cut:
@@ -68,7 +79,8 @@ def cut(pages: Sequence[Page], document_format: Format, options: ChunkOptions, k
     digest = keys.digest(records.digest(pages, document_format), *known.parts)
     pieces = None if digest in known.digests else chunk.cut(pages, options)
     readings = records.readings(pages) if document_format in PAGED else ()
-    return Cut(digest, len(pages), pieces, skipped=skipped, readings=readings)
+    headings = records.headings(pages)
+    return Cut(digest, len(pages), pieces, skipped=skipped, readings=readings, headings=headings)
 
 
 def with_recognised(pages: Sequence[Page], recognised: Sequence[Page]) -> list[Page]:
@@ -193,7 +205,11 @@ class DocumentReader:
         outline = self._opened(path, document_format).outline()
         if document_format in CONTAINERS:
             outline = replace(outline, members=len(self.members(path, document_format)))
-        return outline
+        if document_format is Format.PDF:
+            return outline
+        own = file_properties.read(path, document_format, self._limits)
+        title = own.get("title") if document_format is Format.MARKDOWN else None
+        return replace(outline, properties=own, title=str(title) if title else outline.title)
 
     def members(self, path: Readable, document_format: Format) -> list[containers.Member]:
         """The files inside a file."""

@@ -1,9 +1,11 @@
 """The results of parsing: outlines, slices, and pages of blocks."""
 
 import enum
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
 from types import MappingProxyType
+from typing import Any
 
 from holdfast.core import keys
 
@@ -15,6 +17,10 @@ MOST_PIXELS = 16_000_000
 BOX_SCALE = 10_000
 # The most pages of a slice that are to be recognised: each takes seconds.
 SLICE_SCANS = 4
+# The entries of a table of contents, in a document and in one of its slices, and the characters of one.
+MOST_ENTRIES = 2000
+MOST_SLICE_ENTRIES = 500
+MOST_ENTRY_TITLE = 200
 
 
 class Format(enum.StrEnum):
@@ -64,7 +70,7 @@ PAGED = IMAGES | {Format.PDF}
 # text are still not paid again).
 PARSER_VERSIONS = MappingProxyType(
     {
-        Format.PDF: "pdfium-2",
+        Format.PDF: "pdfium-3",
         Format.DOCX: "docx-2",
         Format.PPTX: "pptx-2",
         Format.XLSX: "sheet-2",
@@ -80,13 +86,13 @@ PARSER_VERSIONS = MappingProxyType(
         Format.JSON: "json-1",
         Format.JSONL: "json-1",
         Format.XML: "xml-1",
-        Format.NOTEBOOK: "notebook-1",
+        Format.NOTEBOOK: "notebook-2",
         Format.CODE: "code-1",
         Format.YAML: "code-1",
         Format.CSV: "sheet-1",
         Format.TSV: "sheet-1",
         Format.HTML: "html-1",
-        Format.MARKDOWN: "markdown-1",
+        Format.MARKDOWN: "markdown-2",
         Format.TEXT: "text-1",
         Format.PNG: "image-1",
         Format.JPEG: "image-1",
@@ -162,12 +168,22 @@ class UnitRange:
 
 
 @dataclass(frozen=True, slots=True)
+class OutlineEntry:
+    """An entry of a table of contents: its level from 1, its title and the number of its page."""
+
+    level: int
+    title: str
+    page: int
+
+
+@dataclass(frozen=True, slots=True)
 class Outline:
     """A document's size and structure: all that is needed to cut it into slices.
 
     `parts` are the rows of each sheet, in order; empty for formats without sheets. `scans` are the pages that
     seem to have no text layer, if they were asked for. `members` is how many files are inside it, which
-    become documents of their own.
+    become documents of their own. `properties` are what the file says about itself, `entries` the bookmarks
+    of a PDF.
     """
 
     format: Format
@@ -177,6 +193,8 @@ class Outline:
     parts: tuple[int, ...] = ()
     scans: tuple[int, ...] = ()
     members: int = 0
+    properties: Mapping[str, Any] = field(default_factory=dict)
+    entries: tuple[OutlineEntry, ...] = ()
 
     @property
     def whole(self) -> UnitRange:
@@ -198,7 +216,8 @@ class Page:
     """One page, slide, sheet or part: its number from 1, its name if any, and its blocks in reading order.
 
     `confidence`, 0 to 100, is that of text recognition (OCR), for a page whose blocks come from it. `gap` is
-    why a page is not read, and `picture` the digest of all that is drawn on a page to recognise.
+    why a page is not read, and `picture` the digest of all that is drawn on a page to recognise. `section` is
+    the part of the table of contents in which it begins, outermost first.
     """
 
     number: int
@@ -207,6 +226,7 @@ class Page:
     confidence: int | None = None
     gap: GapReason | None = None
     picture: str | None = None
+    section: tuple[str, ...] = ()
 
     @property
     def quality(self) -> Quality:
@@ -309,6 +329,8 @@ def digest(pages: Sequence[Page], document_format: Format) -> str:
         parts += ["page", str(page.number), page.label or ""]
         if page.quality is Quality.OCR:  # its chunks are marked
             parts += ["ocr", str(page.confidence)]
+        if page.section:
+            parts += ["section", *page.section]
         for block in page.blocks:
             parts += [block.role.value, str(block.level), block.text]
     return keys.digest(*parts)
@@ -317,3 +339,14 @@ def digest(pages: Sequence[Page], document_format: Format) -> str:
 def has_text(pages: Sequence[Page]) -> bool:
     """True if any of the pages has text to index."""
     return any(page.blocks for page in pages)
+
+
+def headings(pages: Sequence[Page]) -> tuple[OutlineEntry, ...]:
+    """The headings of the pages as entries of a table of contents, as far as they are not too many."""
+    entries = (
+        OutlineEntry(max(1, block.level), " ".join(block.text.split())[:MOST_ENTRY_TITLE], page.number)
+        for page in pages
+        for block in page.blocks
+        if block.role is Role.HEADING
+    )
+    return tuple(islice(entries, MOST_SLICE_ENTRIES))

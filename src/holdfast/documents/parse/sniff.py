@@ -3,7 +3,7 @@
 import re
 
 from holdfast.core.errors import WorkError
-from holdfast.documents.parse import archive, compound, encodings, text_signs
+from holdfast.documents.parse import archive, compound, encodings, front_matter, text_signs
 from holdfast.documents.parse.records import Format
 from holdfast.documents.parse.source import Readable
 
@@ -120,6 +120,8 @@ def _textual(text: str, name: str, *, whole: bool) -> Format:
     hint = hint or text_signs.by_name(name)
     if hint is not None:
         return hint
+    if front_matter.seems_to_begin(text):
+        return Format.MARKDOWN
     separator = regular_separator(text)
     if separator is not None:
         return Format.TSV if separator == "\t" else Format.CSV

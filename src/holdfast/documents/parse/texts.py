@@ -4,7 +4,7 @@ import contextlib
 import re
 
 from holdfast.core.errors import WorkError
-from holdfast.documents.parse import encodings, tables
+from holdfast.documents.parse import encodings, front_matter, tables
 from holdfast.documents.parse.records import Page, Role, TextBlock
 from holdfast.documents.parse.source import Readable
 
@@ -56,24 +56,20 @@ def _paragraphs(text: str) -> tuple[TextBlock, ...]:
 
 
 def markdown_title(blocks: tuple[TextBlock, ...]) -> str | None:
-    """The title in the front matter, or else the first heading of the highest level."""
-    if blocks and blocks[0].role is Role.CODE and (named := _named(blocks[0].text)):
-        return named
+    """The first heading of the highest level."""
     headings = [block for block in blocks if block.role is Role.HEADING]
     return min(headings, key=lambda block: block.level).text if headings else None
 
 
-def _named(front_matter: str) -> str:
-    """The title in the front matter, without quotes; empty if it has none."""
-    lines = (line for line in front_matter.split("\n") if line.startswith("title:"))
-    title = next(lines, "").removeprefix("title:").strip(" \t")
-    quoted = len(title) > 2 and title[0] in "'\"" and title[-1] == title[0]
-    return title[1:-1] if quoted else title
-
-
 def markdown_pages(text: str) -> list[Page]:
-    """One page with the blocks of the Markdown. Inline markup stays as written."""
-    return [Page(1, tuple(_Markdown(text.split("\n")).blocks()))]
+    """One page with the blocks of the Markdown, without its front matter. Inline markup stays as written."""
+    _properties, body = front_matter.split(text)
+    return [Page(1, tuple(_Markdown(body.split("\n")).blocks()))]
+
+
+def markdown_cell(text: str) -> tuple[TextBlock, ...]:
+    """The blocks of Markdown that is a part of something, and has no front matter."""
+    return tuple(_Markdown(text.split("\n")).blocks())
 
 
 class _Markdown:

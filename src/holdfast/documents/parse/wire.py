@@ -11,12 +11,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from holdfast.core.text import plain
 from holdfast.documents.chunk import ChunkText
+from holdfast.documents.parse import properties, records
 from holdfast.documents.parse.reader import Cut
 from holdfast.documents.parse.records import (
     Format,
     GapReason,
     Outline,
+    OutlineEntry,
     Page,
     PageReading,
     Quality,
@@ -86,6 +89,19 @@ def outline_from(message: dict[str, Any]) -> Outline:
         tuple(int(part) for part in message["parts"]),
         tuple(int(page) for page in message["scans"]),
         int(message["members"]),
+        properties.bounded(message["properties"]),
+        _entries_from(message["entries"])[: records.MOST_ENTRIES],
+    )
+
+
+def _entries_from(message: Sequence[Mapping[str, Any]]) -> tuple[OutlineEntry, ...]:
+    return tuple(
+        OutlineEntry(
+            min(100, max(1, int(each["level"]))),
+            plain(str(each["title"]))[: records.MOST_ENTRY_TITLE],
+            max(1, int(each["page"])),
+        )
+        for each in message
     )
 
 
@@ -95,7 +111,7 @@ def pages_to(pages: Sequence[Page]) -> list[Any]:
         [
             *(page.number, page.label),
             [value for b in page.blocks for value in (b.role.value, b.level, b.text)],
-            *(page.confidence, page.gap, page.picture),
+            *(page.confidence, page.gap, page.picture, page.section),
         ]
         for page in pages
     ]
@@ -107,7 +123,7 @@ _ROLES = {role.value: role for role in Role}
 def pages_from(message: list[Any]) -> list[Page]:
     """The pages in a message; KeyError, TypeError or ValueError if invalid."""
     pages: list[Page] = []
-    for number, label, flat, confidence, gap, picture in message:
+    for number, label, flat, confidence, gap, picture, section in message:
         blocks = zip(flat[0::3], flat[1::3], flat[2::3], strict=True)
         pages.append(
             Page(
@@ -115,6 +131,7 @@ def pages_from(message: list[Any]) -> list[Page]:
                 tuple(TextBlock(_ROLES[role], str(text), int(level)) for role, level, text in blocks),
                 None if label is None else str(label),
                 *_reading(confidence, gap, picture),
+                tuple(str(each) for each in section),
             )
         )
     return pages
@@ -131,32 +148,34 @@ def _reading(confidence: Any, gap: Any, picture: Any) -> tuple[int | None, GapRe
 def cut_to(cut: Cut) -> list[Any]:
     """A slice cut into chunks, as JSON; headings, which chunks share, are listed once."""
     readings = [[each.page, each.quality, each.confidence, each.gap, each.picture] for each in cut.readings]
+    entries = [asdict(each) for each in cut.headings]
     if cut.pieces is None:
-        return [cut.digest, cut.pages, cut.exact, cut.skipped, [], None, readings]
+        return [cut.digest, cut.pages, cut.exact, cut.skipped, [], None, readings, entries]
     paths: dict[tuple[str, ...], int] = {}
     flat = [
         value
         for piece in cut.pieces
         for value in (piece.text, piece.page, paths.setdefault(piece.headings, len(paths)))
     ]
-    return [cut.digest, cut.pages, cut.exact, cut.skipped, list(paths), flat, readings]
+    return [cut.digest, cut.pages, cut.exact, cut.skipped, list(paths), flat, readings, entries]
 
 
 def cut_from(message: list[Any]) -> Cut:
     """The chunks in a message; IndexError, TypeError or ValueError if invalid."""
-    digest, pages, exact, skipped, paths, flat, read = message
+    digest, pages, exact, skipped, paths, flat, read, entries = message
     readings = tuple(
         PageReading(int(page), Quality(quality), *_reading(confidence, gap, picture))
         for page, quality, confidence, gap, picture in read
     )
+    seen = _entries_from(entries)[: records.MOST_SLICE_ENTRIES]
     if flat is None:
-        return Cut(str(digest), int(pages), None, bool(exact), int(skipped), readings)
+        return Cut(str(digest), int(pages), None, bool(exact), int(skipped), readings, seen)
     headings = [tuple(str(text) for text in path) for path in paths]
     pieces = [
         ChunkText(str(text), int(page), headings[int(path)])
         for text, page, path in zip(flat[0::3], flat[1::3], flat[2::3], strict=True)
     ]
-    return Cut(str(digest), int(pages), pieces, bool(exact), int(skipped), readings)
+    return Cut(str(digest), int(pages), pieces, bool(exact), int(skipped), readings, seen)
 
 
 def recognised_to(page: RecognisedPage) -> dict[str, Any]:

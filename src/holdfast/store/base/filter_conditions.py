@@ -27,7 +27,7 @@ from sqlalchemy import (
 
 from holdfast.core import filters
 from holdfast.core.document_metadata import FieldValue, ValueKind
-from holdfast.core.filters import And, Exists, Filter, Not, OneOf, Or, Within
+from holdfast.core.filters import And, Exists, Filter, Not, OneOf, Or, Trusted, Within
 from holdfast.store.base.dialect import KeyList, bytewise, key_in
 from holdfast.store.base.schema import document_values, documents
 
@@ -50,20 +50,28 @@ def prepared(condition: Filter | None) -> Prepared:
     return Prepared(_shape(condition, values), values)
 
 
-def _shape(condition: Filter, values: dict[str, Any]) -> Shape:
+def _shape(condition: Filter, values: dict[str, Any], *, trusted: bool = False) -> Shape:
     match condition:
         case And(parts):
-            return "and", tuple(_shape(each, values) for each in parts)
+            return "and", tuple(_shape(each, values, trusted=trusted) for each in parts)
         case Or(parts):
-            return "or", tuple(_shape(each, values) for each in parts)
+            return "or", tuple(_shape(each, values, trusted=trusted) for each in parts)
         case Not(part):
-            return "not", _shape(part, values)
+            return "not", _shape(part, values, trusted=trusted)
+        case Trusted(part):
+            return _shape(part, values, trusted=True)
         case Exists(path):
-            return ("exists", path) if path in filters.FIELDS else ("exists", None, _bound(values, path))
+            if path in filters.FIELDS:
+                return "exists", path
+            return "exists", None, _paths(path, values, trusted=trusted)
         case OneOf(path, options):
-            return _one_of(path, options, values)
+            return _one_of(path, options, values, trusted=trusted)
         case Within(path, bounds):
-            return _within(path, bounds, values)
+            return _within(path, bounds, values, trusted=trusted)
+
+
+def _paths(path: str, values: dict[str, Any], *, trusted: bool) -> tuple[str, ...]:
+    return tuple(_bound(values, each) for each in filters.paths(path, trusted=trusted))
 
 
 def _bound(values: dict[str, Any], value: Any) -> str:
@@ -72,7 +80,7 @@ def _bound(values: dict[str, Any], value: Any) -> str:
     return name
 
 
-def _one_of(path: str, options: tuple[FieldValue, ...], values: dict[str, Any]) -> Shape:
+def _one_of(path: str, options: tuple[FieldValue, ...], values: dict[str, Any], *, trusted: bool) -> Shape:
     if path in filters.FIELDS:
         kind = ValueKind.TEXT if path in filters.TEXTS else ValueKind.NUMBER
         fitting = tuple(
@@ -85,7 +93,7 @@ def _one_of(path: str, options: tuple[FieldValue, ...], values: dict[str, Any]) 
     for each in options:
         if each.whole is None:
             keys.setdefault(each.kind, []).append(each.key)
-    at = _bound(values, path)
+    at = _paths(path, values, trusted=trusted)
     short = tuple((_bound(values, kind.value), _bound(values, some)) for kind, some in keys.items())
     long = tuple(
         (_bound(values, each.key), _bound(values, each.whole)) for each in options if each.whole is not None
@@ -93,7 +101,9 @@ def _one_of(path: str, options: tuple[FieldValue, ...], values: dict[str, Any]) 
     return "one_of", at, short, long
 
 
-def _within(path: str, bounds: tuple[tuple[str, FieldValue], ...], values: dict[str, Any]) -> Shape:
+def _within(
+    path: str, bounds: tuple[tuple[str, FieldValue], ...], values: dict[str, Any], *, trusted: bool
+) -> Shape:
     kind = bounds[0][1].kind
     if path in filters.FIELDS:
         if (kind is ValueKind.TEXT) is not (path in filters.TEXTS):
@@ -102,7 +112,7 @@ def _within(path: str, bounds: tuple[tuple[str, FieldValue], ...], values: dict[
         limits = tuple((name, _bound(values, each.text if is_text else each.number)) for name, each in bounds)
         return "compare", path, limits
     ends = tuple((name, _bound(values, each.key), _bound(values, each.text)) for name, each in bounds)
-    return "within", _bound(values, path), _bound(values, kind.value), ends
+    return "within", _paths(path, values, trusted=trusted), _bound(values, kind.value), ends
 
 
 @functools.lru_cache(256)
@@ -115,29 +125,30 @@ def condition(shape: Shape) -> ColumnElement[bool]:
             return or_(false(), *map(condition, parts))
         case ("not", part):
             return not_(condition(part))
-        case ("exists", None, path):
-            return _having(path)
+        case ("exists", None, paths):
+            return _having(paths)
         case ("exists", field):
             return _column(field).is_not(None)
         case ("compare", field, limits):
             return _compared(field, limits)
-        case ("one_of", path, short, long):
-            return _having(path, or_(false(), *map(_among, short), *map(_same, long)))
-        case ("within", path, kind, limits):
+        case ("one_of", paths, short, long):
+            return _having(paths, or_(false(), *map(_among, short), *map(_same, long)))
+        case ("within", paths, kind, limits):
             tests = [each for limit in limits for each in _limited(*limit)]
-            return _having(path, _values.kind == bindparam(kind, type_=Text()), *tests)
+            return _having(paths, _values.kind == bindparam(kind, type_=Text()), *tests)
     raise ValueError(f"not the shape of a filter: {shape!r}")
 
 
 _values = document_values.c
 
 
-def _having(path: str, *tests: ColumnElement[bool]) -> ColumnElement[bool]:
-    """The document has a value at this path that passes all tests."""
+def _having(paths: tuple[str, ...], *tests: ColumnElement[bool]) -> ColumnElement[bool]:
+    """The document has a value at one of these paths that passes all tests."""
+    places = [bindparam(path, type_=Text()) for path in paths]
     documents_with = select(_values.document).where(
         _values.tenant == bindparam("tenant"),
         _values.collection == bindparam("collection"),
-        _values.path == bindparam(path, type_=Text()),
+        _values.path == places[0] if len(places) == 1 else _values.path.in_(places),
         *tests,
     )
     return documents.c.id.in_(documents_with)

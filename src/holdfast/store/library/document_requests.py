@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Select, bindparam, exc, select, update
+from sqlalchemy import Boolean, Select, bindparam, exc, select, update
 
 from holdfast.core import decide, filters
 from holdfast.core.errors import BadRequestError, KeyRestrictedError, StoreUnavailableError
@@ -323,7 +323,12 @@ def set_source(
 CHANGE = (
     update(table)
     .where(table.c.tenant == bindparam("b_tenant"), table.c.id == bindparam("b_id"), _live)
-    .values(title=bindparam("b_title"), options=bindparam("b_options"), updated_at=now())
+    .values(
+        title=bindparam("b_title"),
+        title_given=table.c.title_given | bindparam("b_given", type_=Boolean()),
+        options=bindparam("b_options"),
+        updated_at=now(),
+    )
 )
 
 
@@ -373,7 +378,7 @@ def change(
         document_passwords.put(tx, document.tenant, document.id, password)
         if title is None and options is None:
             return unchanged(before, "metadata") if password is None else answer
-        values = {"b_title": new_title, "b_options": chosen or None}
+        values = {"b_title": new_title, "b_given": title is not None, "b_options": chosen or None}
         tx.execute(CHANGE, values | {"b_tenant": document.tenant, "b_id": document.id})
         return answer
 
@@ -403,7 +408,8 @@ def _describe(
     )
     old = Description(locked.metadata, locked.labels)
     name = (locked.tenant, locked.id)
-    if not document_values.replace(tx, name, old, new, head_id=locked.head_id, actor=actor):
+    known = locked.properties
+    if not document_values.replace(tx, name, old, new, properties=known, head_id=locked.head_id, actor=actor):
         raise no_document(locked.id)
 
 

@@ -18,6 +18,7 @@ from holdfast.core.states import Status
 from holdfast.store.base.database import Database, Tx
 from holdfast.store.base.dialect import KeyList, key_in, now
 from holdfast.store.base.schema import documents, heads, runs
+from holdfast.store.library import document_values
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,7 @@ class Document:
     id: str
     collection: str
     title: str
+    title_given: bool
     name: str
     source: str
     url: str | None
@@ -56,6 +58,7 @@ class Document:
     chunks: int | None
     thumbnail: str | None
     gaps: tuple[Gap, ...]
+    properties: Mapping[str, Any]
     created_at: float
     updated_at: float
     head_id: int | None
@@ -139,6 +142,7 @@ def of_row(row: Mapping[str, Any]) -> Document:
     values["options"] = row["options"] or {}
     values["metadata"] = row["metadata"] or {}
     values["labels"] = tuple(row["labels"] or ())
+    values["properties"] = row["properties"] or {}
     values["status"] = Status(row["status"]) if row["status"] else Status.IDLE
     for name in ("generation", "published_generation"):
         values[name] = values[name] or 0
@@ -198,6 +202,7 @@ class DocumentDraft:
     metadata: Mapping[str, Any] | None = None
     labels: Sequence[str] = ()
     password: str | None = field(default=None, repr=False)
+    title_given: bool = True
 
 
 def row_of(tenant: str, collection: str, draft: DocumentDraft) -> dict[str, Any]:
@@ -207,6 +212,7 @@ def row_of(tenant: str, collection: str, draft: DocumentDraft) -> dict[str, Any]
         "id": draft.id,
         "collection": collection,
         "title": draft.title,
+        "title_given": draft.title_given,
         "options": dict(draft.options) if draft.options else None,
         "metadata": dict(draft.metadata) if draft.metadata else None,
         "labels": list(draft.labels) or None,
@@ -236,25 +242,78 @@ FACTS = (
         chunks=bindparam("b_chunks"),
         thumbnail=bindparam("b_thumbnail"),
         gaps=bindparam("b_gaps"),
+        properties=bindparam("b_properties"),
+        outline=bindparam("b_outline"),
     )
+    .returning(
+        *(documents.c[name] for name in ("collection", "metadata", "title", "title_given", "name", "url"))
+    )
+)
+RETITLE = (
+    update(documents)
+    .where(documents.c.tenant == bindparam("b_tenant"), documents.c.id == bindparam("b_id"))
+    .values(title=bindparam("b_title"), updated_at=now())
 )
 
 
-def put_facts(
-    tx: Tx,
-    tenant: str,
-    document_id: str,
-    *,
-    form: str | None,
-    pages: int,
-    chunks: int,
-    thumbnail: str | None,
-    unread: Sequence[Gap] = (),
-) -> None:
-    """The facts of a document's published generation; part of the transaction that publishes it."""
-    values = {"b_tenant": tenant, "b_id": document_id, "b_format": form, "b_pages": pages}
-    values |= {"b_chunks": chunks, "b_thumbnail": thumbnail}
-    tx.execute(FACTS, values | {"b_gaps": [gap.as_json() for gap in unread] or None})
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What indexing says about a document; `title` is that of the file, if it has a good one."""
+
+    form: str | None
+    pages: int
+    chunks: int
+    thumbnail: str | None
+    unread: Sequence[Gap] = ()
+    properties: Mapping[str, Any] = field(default_factory=dict)
+    outline: Sequence[Sequence[Any]] = ()
+    title: str | None = None
+
+
+def put_facts(tx: Tx, tenant: str, document_id: str, facts: Facts, *, is_first: bool) -> None:
+    """The facts of a document's published generation; part of the transaction that publishes it.
+
+    A title that nobody gave becomes that of the file. `is_first`: no generation was published before.
+    """
+    where = {"b_tenant": tenant, "b_id": document_id}
+    values: dict[str, Any] = where | {
+        "b_format": facts.form,
+        "b_pages": facts.pages,
+        "b_chunks": facts.chunks,
+    }
+    values |= {"b_thumbnail": facts.thumbnail, "b_properties": dict(facts.properties) or None}
+    values |= {"b_gaps": [gap.as_json() for gap in facts.unread] or None}
+    row = tx.one(FACTS, values | {"b_outline": [list(each) for each in facts.outline] or None})
+    if row is None:
+        return
+    if not row.title_given:
+        title = facts.title or default_title(row.name, row.url)
+        if title != row.title:
+            tx.execute(RETITLE, where | {"b_title": title})
+    if facts.properties or not is_first:
+        name = tenant, document_id
+        document_values.put_file(
+            tx, name, row.collection, facts.properties, row.metadata or {}, is_first=is_first
+        )
+
+
+MOST_TITLE = 500
+
+
+def default_title(name: str, url: str | None) -> str:
+    """The title of a document that nobody gave one: the name of its file, or its URL."""
+    return " ".join((name.rsplit("/", 1)[-1] or url or "").split())[:MOST_TITLE] or "untitled"
+
+
+OUTLINE = select(documents.c.outline).where(
+    documents.c.tenant == bindparam("tenant"), documents.c.id == bindparam("id"), _live
+)
+
+
+def outline(db: Database, tenant: str, document_id: str) -> list[tuple[int, str, int]]:
+    """The table of contents of the published generation: level, title and page of each entry."""
+    rows = db.look(OUTLINE, {"tenant": tenant, "id": document_id})
+    return [(int(level), str(title), int(page)) for row in rows for level, title, page in row.outline or ()]
 
 
 RUN_GAPS = update(runs).where(runs.c.id == bindparam("b_run")).values(result=bindparam("b_result"))

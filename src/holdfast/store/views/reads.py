@@ -232,6 +232,12 @@ class PublishedChunk:
     slice: int
     chunk: Chunk
 
+    @property
+    def headings(self) -> list[str]:
+        """The headings above it, outermost first."""
+        headings = self.chunk.data.get("headings")
+        return [str(each) for each in headings] if isinstance(headings, list) else []
+
 
 @dataclass(frozen=True, slots=True)
 class Published:

@@ -39,6 +39,8 @@ documents = Table(
     Column("id", Text, nullable=False),
     Column("collection", Text, nullable=False),
     Column("title", Text, nullable=False),
+    # False if nobody gave a title: then it is the one in the file, or the name of the file.
+    Column("title_given", Boolean, nullable=False, server_default=text("true")),
     Column("name", Text, nullable=False, server_default=""),
     Column("source", Text, nullable=False),
     Column("url", Text),
@@ -59,6 +61,9 @@ documents = Table(
     Column("thumbnail", Text),
     # The pages that could not be read: [{pages, reason, count}].
     Column("gaps", JSON(none_as_null=True)),
+    # What the file says about itself, an object; and its table of contents: [[level, title, page]].
+    Column("properties", JSON(none_as_null=True)),
+    Column("outline", JSON(none_as_null=True)),
     Column("deleted", Boolean, nullable=False, server_default=text("false")),
     Column("created_at", Double, nullable=False),
     Column("updated_at", Double, nullable=False),
@@ -113,8 +118,9 @@ document_members = Table(
     Index("holdfast_document_members_child", "tenant", "child", "parent"),
 )
 
-# The values of metadata and labels, one row each, for filters: see `core.document_metadata`. `position` only
-# numbers them. `whole` is set if `key` is the beginning of a longer text.
+# The values of metadata, labels and properties, one row each, for filters: see `core.document_metadata`.
+# `position` only numbers them; the path of a property begins with `$file.`. `whole` is set if `key` is the
+# beginning of a longer text.
 document_values = Table(
     "holdfast_document_values",
     metadata,
