@@ -43,6 +43,7 @@ MODULES = {
     "s3": ("botocore",),
     "otel": ("opentelemetry",),
     "ocr": ("tesserocr",),
+    "git": ("dulwich",),
 }
 _EXTRA_OF = {module: extra for extra, modules in MODULES.items() for module in modules}
 

@@ -40,7 +40,15 @@ from holdfast.documents.parse.passages import Glyph, PixelBox
 from holdfast.documents.parse.pdf_characters import Character, Line
 from holdfast.documents.parse.pdf_rules import Rule
 from holdfast.documents.parse.records import Format, Page, ParseLimits, Role, TextBlock
-from holdfast.documents.sources import feed_entries, page_titles, patterns, s3, sitemap, xml_events
+from holdfast.documents.sources import (
+    feed_entries,
+    git_protocol,
+    page_titles,
+    patterns,
+    s3,
+    sitemap,
+    xml_events,
+)
 from holdfast.documents.sources.source import SourceError
 from holdfast.kinds import qa
 from holdfast.providers import extractive
@@ -177,6 +185,20 @@ def _feed(text: str) -> object:
     return None
 
 
+def _git_lines(text: str) -> object:
+    """The text as what a server says, in one line, in many, and after the first words of a response."""
+    data = _bytes(text)
+    short = b"".join(
+        b"%04x%s" % (len(data[at : at + 9]) + 4, data[at : at + 9]) for at in range(0, len(data), 9)
+    )
+    for content in (data, short, b"PACK" + data):
+        with contextlib.suppress(SourceError):
+            git_protocol.unpack(io.BytesIO(content), io.BytesIO(), "it")
+        with contextlib.suppress(SourceError):
+            git_protocol.advertisement(io.BytesIO(b"001e# service=git-upload-pack\n" + content), "", "it")
+    return None
+
+
 def _bucket_listing(text: str) -> object:
     """The text as a listing, and as what is inside of one."""
     for data in (text, f"<ListBucketResult><Contents>{text}", f"<ListBucketResult><Contents><Key>{text}"):
@@ -247,6 +269,7 @@ TARGETS: dict[str, Target] = {
     "mark of a question": lambda text: qa.mark_of(text[: qa.MOST_QUESTION]),
     "extract without a model": _fields,
     "feed": _feed,
+    "lines of a Git server": _git_lines,
     "listing of a bucket": _bucket_listing,
     "sitemap": _sitemap,
     "title of a page": lambda text: page_titles.title_of(_bytes(text)),

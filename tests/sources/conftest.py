@@ -1,5 +1,7 @@
 """What the tests of sources share: a web server on the loopback, and sources that may reach it."""
 
+import tempfile
+
 import pytest
 
 from holdfast.documents.sources.source import SourceError, SourceItem, SourceLimits, SourceSpec
@@ -13,6 +15,15 @@ def site():
     running = Site()
     yield running
     running.close()
+
+
+@pytest.fixture(autouse=True)
+def temporary_folder(tmp_path_factory, monkeypatch):
+    """Where temporary files are; after each test it is empty."""
+    folder = tmp_path_factory.mktemp("temporary")
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    yield folder
+    assert list(folder.iterdir()) == []
 
 
 @pytest.fixture

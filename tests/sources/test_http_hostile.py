@@ -7,8 +7,8 @@ import pytest
 
 from tests.documents.sites import public_once
 
-KINDS = ["feed", "s3", "sitemap", "urls"]
-BOMB = gzip.compress(bytes(60_000_000))
+KINDS = ["feed", "git", "s3", "sitemap", "urls"]
+BOMB = gzip.compress(bytes(70_000_000))
 
 
 def endless(handler):
@@ -47,7 +47,7 @@ def bomb(handler):
 )
 def test_a_bad_response_is_bounded(site, refused, kind, page, code, part):
     """A body without an end, a bomb, and a connection that closes in the middle."""
-    site.pages["/x/"] = page
+    site.pages[first_path(kind)] = page
     error = refused(kind, options_of(kind, f"{site.url}/x/"))
     assert (error.code, part in error.message) == (code, True)
 
@@ -66,7 +66,7 @@ def test_a_slow_server_is_cut_at_the_time_limit(site, refused, kind):
         except OSError:
             pass
 
-    site.pages["/x/"] = drip
+    site.pages[first_path(kind)] = drip
     try:
         error = refused(kind, options_of(kind, f"{site.url}/x/"), seconds=0.5)
     finally:
@@ -78,20 +78,25 @@ def test_a_slow_server_is_cut_at_the_time_limit(site, refused, kind):
 @pytest.mark.parametrize("target", ["http://169.254.169.254/latest", "http://127.0.0.1:{port}/secret"])
 def test_a_redirect_inside_is_refused(site, refused, monkeypatch, kind, target):
     """A public server cannot send a source to this machine, nor to the keys of its cloud."""
-    site.page("/x/", status=302, Location=target.format(port=site.port))
+    site.page(first_path(kind), status=302, Location=target.format(port=site.port))
     site.page("/secret", b"secret")
     public_once(monkeypatch)
     error = refused(kind, options_of(kind, f"{site.url}/x/"), allow_private=False)
     assert error.code == ("bad_source" if kind == "s3" else "address_refused")  # a bucket is never elsewhere
-    assert [path.partition("?")[0] for path, _headers in site.asked] == ["/x/"]
+    assert [path.partition("?")[0] for path, _headers in site.asked] == [first_path(kind)]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_private_network_is_refused_by_default(site, refused, kind):
     """The server there is never asked."""
-    site.page("/x/", b"secret")
+    site.page(first_path(kind), b"secret")
     assert refused(kind, options_of(kind, f"{site.url}/x/"), allow_private=False).code == "address_refused"
     assert site.asked == []
+
+
+def first_path(kind):
+    """What such a source asks for first, if its URL is that of `/x/`."""
+    return "/x/info/refs" if kind == "git" else "/x/"
 
 
 def options_of(kind, url):

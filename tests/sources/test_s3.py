@@ -1,11 +1,13 @@
 """A source that is a bucket, or what is below a prefix of it, on a server that speaks S3."""
 
+import os
 import sys
 from types import SimpleNamespace
 
 import pytest
 
 from holdfast.documents import blobs_s3
+from holdfast.documents.blobs_s3 import BucketLocation
 from holdfast.documents.sources import s3
 from holdfast.documents.sources.source import SourceError, SourceLimits, SourceSpec
 from holdfast.documents.sources.source_types import open_source
@@ -17,27 +19,27 @@ ODD = ["docs/a b+c&d=e%20.txt", "docs/ünï/🙂.md", "docs//two", "docs/../up",
 
 @pytest.fixture(scope="module")
 def server():
-    """One server for all tests; each has a bucket of its own."""
+    """One server, and one client to fill it, for all tests; each test has a bucket of its own."""
     with s3_server.serving() as endpoint:
-        yield endpoint
+        client = blobs_s3._client(BucketLocation("", "", endpoint, None, "key", "secret"))
+        yield SimpleNamespace(endpoint=endpoint, client=client)
+        client.close()
 
 
 @pytest.fixture
 def bucket(server, opened):
     """A fresh bucket: `put(key, data)`, and `source(**options)` that lists it."""
-    location = s3_server.made(server)
-    client = blobs_s3._client(location)
+    name = f"b{os.urandom(6).hex()}"
+    server.client.create_bucket(Bucket=name)
 
     def put(key, data=b"x", **more):
-        client.put_object(Bucket=location.bucket, Key=key, Body=data, **more)
+        server.client.put_object(Bucket=name, Key=key, Body=data, **more)
 
     def source(limits=None, **options):
-        return opened(
-            "s3", {"bucket": location.bucket, "endpoint": server, **KEYS, **options}, **(limits or {})
-        )
+        options = {"bucket": name, "endpoint": server.endpoint, **KEYS, **options}
+        return opened("s3", options, **(limits or {}))
 
-    yield SimpleNamespace(name=location.bucket, put=put, source=source)
-    client.close()
+    return SimpleNamespace(name=name, put=put, source=source)
 
 
 def keys(bucket, **options):
@@ -110,7 +112,7 @@ def test_an_object_that_is_too_large_is_refused(bucket, content):
 
 def test_a_bucket_that_does_not_exist_is_reported(refused, server):
     """In words, not in XML."""
-    error = refused("s3", {"bucket": "no-such-bucket", "endpoint": server, **KEYS})
+    error = refused("s3", {"bucket": "no-such-bucket", "endpoint": server.endpoint, **KEYS})
     assert (error.code, "does not exist" in error.message) == ("bad_source", True)
 
 

@@ -21,12 +21,14 @@ from typing import Any
 
 from holdfast.core.errors import WorkError
 from holdfast.documents.chunk import ChunkOptions
-from holdfast.documents.parse import containers, custom, sandbox, wire
+from holdfast.documents.parse import containers, custom, repositories, sandbox, wire
 from holdfast.documents.parse.reader import DocumentReader, KnownSlices, cut, placeholder, read_text
 from holdfast.documents.parse.records import Format, ParseLimits, UnitRange
 from holdfast.documents.parse.source import SourceFile
+from holdfast.documents.sources.patterns import PathFilter
 
 _PR_SET_PDEATHSIG = 1
+_repository = repositories.OpenRepository()
 _NO_ROOM = ("memory", "failed to map segment")
 
 
@@ -88,6 +90,8 @@ def _do(reader: DocumentReader, request: dict[str, Any], source: SourceFile | No
         return base64.b64encode(placeholder(Format(request["format"]), request["width"])).decode("ascii")
     if source is None:
         raise ValueError("a request without a document")
+    if request["ask"] in {"files", "file"}:
+        return _of_repository(request, source)
     if request["ask"] == "outline":
         return wire.outline_to(reader.outline(source, request["name"], scans=request["scans"]))
     document_format = Format(request["format"])
@@ -126,6 +130,16 @@ def _inside(
     if request["ask"] == "members":
         return containers.to_wire(reader.members(source, document_format))
     part = reader.member_part(source, document_format, request["number"], request["at"], request["size"])
+    return base64.b64encode(part).decode("ascii")
+
+
+def _of_repository(request: dict[str, Any], source: SourceFile) -> Any:
+    pack = _repository.pack(source)
+    if request["ask"] == "files":
+        paths = PathFilter(tuple(request["include"]), tuple(request["exclude"]), request["below"])
+        listing = pack.files(request["head"], paths, request["most"])
+        return {"files": listing.files, "is_cut": listing.is_cut}
+    part = pack.blob(request["blob"], request["most"])[request["at"] : request["at"] + request["size"]]
     return base64.b64encode(part).decode("ascii")
 
 

@@ -20,6 +20,8 @@ from holdfast.documents.parse.children import DiedError, ParserProcess
 from holdfast.documents.parse.containers import Member
 from holdfast.documents.parse.reader import Cut, KnownSlices, Whole
 from holdfast.documents.parse.records import Format, Outline, Page, ParseLimits, RecognisedPage, UnitRange
+from holdfast.documents.parse.repositories import RepositoryFiles
+from holdfast.documents.sources.patterns import PathFilter
 
 T = TypeVar("T")
 # Plain text up to this size is parsed in this process, in linear time (decision 0043), and cached between
@@ -183,6 +185,28 @@ class Parser:
                     f"a file inside it has more than {self._limits.bytes:,} bytes; split it", code="too_large"
                 )
             if len(part) < MEMBER_STEP:
+                return size
+
+    def files(self, path: Path, head: str, paths: PathFilter, most: int) -> RepositoryFiles:
+        """The files of a Git repository in a pack, those that are accepted, and at most so many."""
+        self._measure(path)
+        request = {"ask": "files", "head": head, "most": most, "below": paths.below}
+        request |= {"include": list(paths.include), "exclude": list(paths.exclude)}
+
+        def shape(answer: Any) -> RepositoryFiles:
+            files = [(str(name), str(blob)) for name, blob in answer["files"]]
+            return RepositoryFiles(files, bool(answer["is_cut"]))
+
+        return _shaped(shape, self._ask(request, path))
+
+    def file(self, path: Path, blob: str, into: BinaryIO, most: int) -> int:
+        """The content of a file of a Git repository is written to `into`; how many bytes it has."""
+        request, size = {"ask": "file", "blob": blob, "most": most, "size": MEMBER_STEP}, 0
+        while True:
+            part = _shaped(base64.b64decode, self._ask({**request, "at": size}, path))
+            into.write(part)
+            size += len(part)
+            if len(part) < MEMBER_STEP or size > most:
                 return size
 
     def measures(self) -> tuple[str, ...]:

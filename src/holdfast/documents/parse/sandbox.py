@@ -48,7 +48,7 @@ _SYSTEM = (
 _PARSERS = (
     *("holdfast", "selectolax", "pypdfium2", "pypdfium2_raw", "docx", "pptx", "lxml", "PIL", "pillow.libs"),
     *("python_calamine", "charset_normalizer", "xlsxwriter", "typing_extensions.py", "lxml.libs"),
-    *("striprtf", "oxmsg", "olefile", "tesserocr", "tesserocr.libs"),
+    *("striprtf", "oxmsg", "olefile", "tesserocr", "tesserocr.libs", "dulwich"),
 )
 
 

@@ -14,10 +14,14 @@ MOST_PATH = 4096
 
 @dataclass(frozen=True, slots=True)
 class PathFilter:
-    """Chooses paths: those that some pattern of `include` matches (all if there is none), minus `exclude`."""
+    """Chooses paths: those that some pattern of `include` matches (all if there is none), minus `exclude`.
+
+    With `below` only those in that folder, which ends in a slash.
+    """
 
     include: Sequence[str] = ()
     exclude: Sequence[str] = ()
+    below: str = ""
 
     def accepts(self, path: str) -> bool:
         """True if the item at this path is wanted."""
@@ -34,7 +38,7 @@ class PathFilter:
                 for pattern in patterns
             )
 
-        if len(path) > MOST_PATH or len(url) > MOST_PATH:
+        if len(path) > MOST_PATH or len(url) > MOST_PATH or not path.startswith(self.below):
             return False
         return (not self.include or matched(self.include)) and not matched(self.exclude)
 
