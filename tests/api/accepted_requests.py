@@ -28,5 +28,7 @@ TAKEN: dict[str, list[Any]] = {
     "PUT /budgets": [{"scope": "collection:shelf", "hard": 5, "soft": 1}, {"scope": "tenant", "hard": 5}],
     "POST /orders/{order_id}/resolve": [{"charged": True}],
     "POST /search": [{"collections": ["shelf"], "q": "ready", "group": True}],
+    "POST /collections/{collection_id}/ask": [{"question": "Who knows of quicksilver?", "k": 3}],
+    "POST /ask": [{"collections": ["shelf"], "question": "Who knows of quicksilver?"}],
     "GET /search": [{"collection": "shelf", "q": "ready"}],
 }

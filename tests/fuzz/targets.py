@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import json
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -51,8 +52,9 @@ from holdfast.documents.sources import (
 )
 from holdfast.documents.sources.source import SourceError
 from holdfast.kinds import qa
-from holdfast.providers import extractive
-from holdfast.search import letter_folding, snippet, stem, titles, tokenizer
+from holdfast.providers import event_stream, extractive
+from holdfast.search import answer_prompt, citations, facts, letter_folding, snippet, stem, titles, tokenizer
+from holdfast.search.answer_prompt import PromptSource
 
 Target = Callable[[str], object]
 _SCHEMA = {"properties": {name: {"type": "string"} for name in ("name", "date", "email", "a")}}
@@ -209,6 +211,33 @@ def _bucket_listing(text: str) -> object:
     return None
 
 
+def _checked_answer(text: str) -> object:
+    """The text as an answer about itself, and with a citation behind every word."""
+    cited = text.replace(" ", " [1]. ")
+    return citations.check(text, [text, text[::-1]]), citations.check(cited, [text])
+
+
+def _stream(text: str) -> object:
+    """The text as what a server streams, in pieces that end anywhere, and as the text of its events."""
+    whole = _bytes(text)
+    lines = _bytes(
+        "".join(
+            f"data: {json.dumps({'choices': [{'delta': {'content': line}}]})}\n\n"
+            for line in text.split("\n")
+        )
+    )
+    for body in (whole, b"data: " + whole, lines):
+        stream = event_stream.ChatStream()
+        with contextlib.suppress(event_stream.StreamError):
+            for at in range(0, len(body), 7):
+                stream.feed(body[at : at + 7])
+    return event_stream.cut(text, [3] * 10)
+
+
+def _prompt(text: str) -> object:
+    return answer_prompt.user_message(text, [PromptSource(text, text)] * 2, [("user", text)])
+
+
 # Read by a library in C: building a tree of deeply nested elements takes the square of their depth. It runs
 # in the child alone, where a clock holds; what is found is told, and is no failure of `make fuzz`.
 CONFINED = frozenset({"HTML", "RTF", "message", "properties of HTML", "properties of a message"})
@@ -274,4 +303,9 @@ TARGETS: dict[str, Target] = {
     "sitemap": _sitemap,
     "title of a page": lambda text: page_titles.title_of(_bytes(text)),
     "path and patterns": lambda text: patterns.PathFilter(("*a*b*/*?x",), ("*" + text[:255],)).accepts(text),
+    "quote without a model": lambda text: extractive.quotations(text[:4000], [(1, text), (2, text[::-1])], 3),
+    "facts": facts.of,
+    "check an answer": _checked_answer,
+    "stream of a model": _stream,
+    "prompt of an answer": _prompt,
 }

@@ -10,6 +10,7 @@ import holdfast
 from holdfast.api import (
     access,
     actions,
+    answers,
     collections,
     connections,
     document_history,
@@ -110,6 +111,7 @@ def routers() -> list[APIRouter]:
     modules: tuple[Any, ...] = (
         documents,
         search,
+        answers,
         collections,
         transfer,
         document_history,

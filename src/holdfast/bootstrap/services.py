@@ -7,6 +7,7 @@ from holdfast.documents.fetch import FetchLimits
 from holdfast.service import blob_identity
 from holdfast.service.access import Access
 from holdfast.service.actions import Actions, Deliveries
+from holdfast.service.ask import Asking
 from holdfast.service.billing import Billing
 from holdfast.service.collections import Collections
 from holdfast.service.document_views import Viewing
@@ -81,6 +82,7 @@ class AppServices:
         inside = db.postgresql and settings.vector_index != "exact"
         vectors = PgvectorIndex(ExactIndex()) if inside else ExactIndex()
         self.search = Searching(engine, self.collections, vectors)
+        self.ask = Asking(engine, self.search, runtime.supplies)
         self.views = Viewing(db)
         self.history = History(db)
         self.work = SubjectWork(engine)

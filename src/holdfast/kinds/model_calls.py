@@ -42,6 +42,8 @@ class ModelAnswer:
     text: str
     finish_reason: str | None
     tool_calls: Sequence[Mapping[str, Any]] = field(default_factory=tuple)
+    # The lengths of the pieces in which a streamed text came.
+    pieces: Sequence[int] = ()
 
 
 def model(supplies: Supplies) -> Model:
@@ -142,6 +144,7 @@ def answer(result: bytes) -> ModelAnswer:
         text=content if isinstance(content, str) else "",
         finish_reason=reason if isinstance(reason, str) else None,
         tool_calls=tuple(each for each in tools if isinstance(each, dict)) if isinstance(tools, list) else (),
+        pieces=reply["pieces"] if isinstance(reply.get("pieces"), list) else (),
     )
 
 

@@ -9,7 +9,7 @@ sweep after an outage grants one lease period of grace before the order may be p
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from holdfast import faults
 from holdfast.core import decide, retry
@@ -83,6 +83,19 @@ class Holder(Protocol):
         ...
 
 
+@runtime_checkable
+class Listener(Protocol):
+    """A holder who hears a streamed answer while it arrives. What is settled is the whole of it."""
+
+    def hear(self, piece: str) -> None:
+        """A piece of the answer has arrived; must neither wait nor raise."""
+        ...
+
+    def hear_again(self) -> None:
+        """An order is sent: what was heard of an earlier one is void."""
+        ...
+
+
 class Exchanges:
     """How this process sends orders."""
 
@@ -100,12 +113,16 @@ class Exchanges:
     ) -> dict[str, LedgerEntry]:
         """Send the marked order and record its outcome. Returns the calls that it settled."""
         deadline = began + order.deadline
+        listener = holder if isinstance(holder, Listener) else None
+        if listener is not None:
+            listener.hear_again()
         exchange = Exchange(
             endpoint=order.endpoint,
             body=order.body,
             idempotency_key=order.idempotency_key,
             send_by=min(holder.trusted_until(), deadline),
             deadline=deadline,
+            hear=None if listener is None else listener.hear,
         )
         with self._carrier.carrying(order.id, deadline):
             outcome = provider.send(exchange, holder.trusted)

@@ -301,6 +301,18 @@ class Ledger:
             raise MustWaitError("the provider asked to slow down", reason="rate", delay=wait)
         self._exchanges.pause(holder, wait)
 
+    def estimate(self, call: Call) -> int | None:
+        """What the call costs at most, in nano-dollars; None if no price is known."""
+        if self._table.price(call.model, call.provider) is None:
+            return None
+        return self._estimate(self.provider(call.provider), call)
+
+    def states(self, tenant: str, batch: Sequence[Call]) -> list[CallState | None]:
+        """What the ledger knows of each call; None for one that nobody has asked for."""
+        entries = calls.look_up(self._db, tenant, [call.key(tenant) for call in batch])
+        known = [entries.get(call.key(tenant)) for call in batch]
+        return [None if each is None else each.state for each in known]
+
     def _estimate(self, provider: Provider, call: Call) -> int:
         tokens = provider.count_tokens(call.text)
         most_output = _most_output(call.params) if call.endpoint.startswith("chat") else 0

@@ -4,6 +4,8 @@ The ledger works as always: looked up, intended, sent and settled, paid once. On
 the caller can overwrite nothing; instead a timeout limits how long it may take.
 """
 
+from collections.abc import Callable
+
 from holdfast.core.errors import MustWaitError
 from holdfast.core.ports import Host
 from holdfast.core.records import NO_TASK, Claim
@@ -58,3 +60,36 @@ class QueryPayer:
 
     def waiting(self, waits: bool) -> None:
         """Does nothing: losses are not counted for a caller without a task."""
+
+
+class StreamPayer(QueryPayer):
+    """A payer who hears a streamed answer while it arrives: each piece, and where in the answer it begins.
+
+    A piece at 0 begins the answer anew: an order in doubt was sent again.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        tenant: str,
+        collection: str | None,
+        patience: float,
+        on_piece: Callable[[str, int], None],
+    ) -> None:
+        super().__init__(host, tenant, collection, patience)
+        self._on_piece = on_piece
+        self._position = 0
+
+    @property
+    def has_heard(self) -> bool:
+        """True if something of the answer was passed on."""
+        return self._position > 0
+
+    def hear(self, piece: str) -> None:
+        """See `exchanges.Listener`."""
+        self._on_piece(piece, self._position)
+        self._position += len(piece)
+
+    def hear_again(self) -> None:
+        """See `exchanges.Listener`."""
+        self._position = 0

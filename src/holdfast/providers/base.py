@@ -50,6 +50,8 @@ class Exchange:
     idempotency_key: str
     send_by: float
     deadline: float
+    # Called with each piece of a streamed answer as it arrives; must neither wait nor raise.
+    hear: Callable[[str], None] | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,6 +94,35 @@ def key_sentences(text: str, count: int) -> list[str]:
     ]
 
 
+def quotations(question: str, passages: Sequence[tuple[int, str]], count: int) -> list[tuple[str, int]]:
+    """At most `count` sentences that have most of the question's words, each with the number of its passage.
+
+    A word that few of the sentences have weighs more. Without any such word, the key sentences.
+    """
+    candidates: dict[str, int] = {}
+    for number, text in passages:
+        for sentence in sentences(text):
+            candidates.setdefault(sentence, number)
+    stems = {_stem(word) for word in _words(question)}
+    shared = {sentence: stems & {_stem(word) for word in _words(sentence)} for sentence in candidates}
+    frequency = Counter(word for words in shared.values() for word in words)
+    worth = {
+        sentence: sum(1.0 / frequency[word] ** 0.5 for word in words) / (len(_words(sentence)) + 8)
+        for sentence, words in shared.items()
+        if words
+    }
+    best = sorted(worth, key=lambda sentence: (-worth[sentence], candidates[sentence], sentence))[:count]
+    top = worth[best[0]] if best else 0.0
+    chosen = [sentence for sentence in best if worth[sentence] >= top / 2]
+    chosen = chosen or key_sentences("\n".join(text for _, text in passages), 1)
+    return [(sentence, candidates[sentence]) for sentence in chosen if sentence in candidates]
+
+
+def _stem(word: str) -> str:
+    """The word without its ending: enough to see that `opened` and `opens` are about the same."""
+    return word[:5] if len(word) > 6 else word.rstrip("s")
+
+
 def _words(sentence: str) -> list[str]:
     return [word for word in map(str.lower, _WORD.findall(sentence)) if len(word) > 2 and word not in _FEW]
 

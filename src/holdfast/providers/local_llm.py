@@ -7,6 +7,7 @@ which is never sent to a server, says what to do.
 
 * `{"do": "pairs", "count": n}`: JSON with at most n questions whose answers are in the text.
 * `{"do": "fields", "schema": {...}}`: JSON with the fields that patterns find.
+* `{"do": "answer", "question": "...", "sources": [[1, "..."], ...]}`: quoted sentences, each with `[n]`.
 * no hint: the key sentences of the text. If tools are offered, it calls the first one once, then answers.
 """
 
@@ -88,9 +89,23 @@ def answer(
             schema = hint.get("schema")
             values = extractive.fields(text, schema if isinstance(schema, dict) else {})
             content = json.dumps(values, ensure_ascii=False)
+        case "answer":
+            content = _quoted(hint)
         case _:
             content = " ".join(extractive.key_sentences(text, SENTENCES)) or "The text says nothing."
     return {"content": content, "finish_reason": "stop"}
+
+
+def _quoted(hint: Mapping[str, Any]) -> str:
+    """Sentences of the sources that have the question's words, quoted and cited."""
+    sources = [
+        (each[0], each[1])
+        for each in hint.get("sources") or ()
+        if isinstance(each, list) and len(each) == 2 and type(each[0]) is int and isinstance(each[1], str)
+    ]
+    quotations = extractive.quotations(str(hint.get("question") or ""), sources, SENTENCES)
+    said = (f"“{sentence}” [{number}]" for sentence, number in quotations)
+    return " ".join(said) or "The sources have no sentence that could be quoted."
 
 
 def _user(text: str) -> list[dict[str, Any]]:

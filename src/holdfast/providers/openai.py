@@ -16,7 +16,7 @@ from typing import Any
 
 from holdfast import faults
 from holdfast.core import float_vectors
-from holdfast.providers import statuses, wire
+from holdfast.providers import event_stream, statuses, wire
 from holdfast.providers.base import Answered, Exchange, Outcome, Profile, Profiled, Unknown
 
 EMBEDDINGS = "embeddings"
@@ -28,7 +28,9 @@ OPENAI = Profile(
 )
 
 # Set by `encode`, or changes the number of results: callers may not override them.
-_RESERVED = frozenset({"model", "input", "messages", "stream", "n"})
+_RESERVED = frozenset({"model", "input", "messages", "n"})
+# Part of the content key alone: no server sees them.
+_NOT_SENT = frozenset({"system", "messages_json", "again"})
 
 
 class _UnreadableError(Exception):
@@ -44,7 +46,7 @@ class OpenAIProvider(Profiled):
         api_key: str,
         profile: Profile = OPENAI,
         *,
-        max_connections: int = 32,
+        max_connections: int = 64,
         max_answer: int = wire.MAX_ANSWER,
         ssl_context: ssl.SSLContext | None = None,
     ) -> None:
@@ -65,8 +67,10 @@ class OpenAIProvider(Profiled):
 
         For chat there is exactly one input: the user's prompt or, with `messages_json` true in `params`, a
         JSON list of messages. `system` in `params` becomes a first message; all other parameters go into the
-        body as they are.
+        body as they are. With `stream` the answer comes in pieces; only a chat has them.
         """
+        if endpoint != CHAT and "stream" in params:
+            raise ValueError("only a chat is streamed")
         if overridden := _RESERVED & params.keys():
             raise ValueError(f"reserved parameters, remove them: {', '.join(sorted(overridden))}")
         if not 1 <= len(inputs) <= self._profile.max_inputs:
@@ -75,9 +79,7 @@ class OpenAIProvider(Profiled):
             case "embeddings":
                 body = {"encoding_format": "base64", **params, "model": model, "input": list(inputs)}
             case "chat/completions" if len(inputs) == 1:
-                others = {
-                    name: value for name, value in params.items() if name not in {"system", "messages_json"}
-                }
+                others = {name: value for name, value in params.items() if name not in _NOT_SENT}
                 body = {**others, "model": model, "messages": _messages(params, inputs[0])}
             case "chat/completions":
                 raise ValueError("a chat order takes exactly one input")
@@ -94,7 +96,7 @@ class OpenAIProvider(Profiled):
         """Send the exchange at most once and return the outcome (see `base.Provider.send`)."""
         headers = {
             "Content-Type": "application/json",
-            "Accept": "application/json",
+            "Accept": f"application/json, {event_stream.MEDIA_TYPE}",
             "Accept-Encoding": "identity",
             "User-Agent": "holdfast",
             "Idempotency-Key": exchange.idempotency_key,
@@ -103,7 +105,13 @@ class OpenAIProvider(Profiled):
             headers["Authorization"] = f"Bearer {self._api_key}"
         url = f"{self._base_url}/{exchange.endpoint}"
         reply = self._wire.post(
-            url, headers, exchange.body, gate, send_by=exchange.send_by, deadline=exchange.deadline
+            url,
+            headers,
+            exchange.body,
+            gate,
+            send_by=exchange.send_by,
+            deadline=exchange.deadline,
+            hear=_heard_by(exchange),
         )
         if not isinstance(reply, wire.HttpReply):
             return reply
@@ -126,12 +134,15 @@ class OpenAIProvider(Profiled):
 
     def _answer(self, exchange: Exchange, reply: wire.HttpReply) -> Answered:
         request = json.loads(exchange.body)
-        answer = _parsed(reply)
+        if reply.headers.get("content-type", "").lower().startswith(event_stream.MEDIA_TYPE):
+            answer, lengths = _streamed(reply)
+        else:
+            answer, lengths = _parsed(reply), None
         if exchange.endpoint == EMBEDDINGS:
             results = _vectors(answer.get("data"), len(request["input"]), request.get("dimensions"))
             texts, said = request["input"], ""
         else:
-            result, said = _completion(answer.get("choices"))
+            result, said = _completion(answer.get("choices"), lengths)
             results = (result,)
             texts = [str(message.get("content") or "") for message in request["messages"]]
         usage = answer.get("usage")
@@ -221,8 +232,42 @@ def _vector(value: Any) -> bytes:
     return vector
 
 
-def _completion(choices: object) -> tuple[bytes, str]:
-    """Return the stored form of the first choice, and its text."""
+def _heard_by(exchange: Exchange) -> Callable[[bytes], None] | None:
+    """What passes pieces of text on while a stream arrives; the whole is read again at the end."""
+    hear = exchange.hear
+    if hear is None:
+        return None
+    stream = event_stream.ChatStream()
+    broken = False
+
+    def heard(chunk: bytes) -> None:
+        nonlocal broken
+        try:
+            for piece in () if broken else stream.feed(chunk):
+                hear(piece)
+        except event_stream.StreamError:
+            broken = True  # the outcome says so when all has arrived
+
+    return heard
+
+
+def _streamed(reply: wire.HttpReply) -> tuple[dict[str, Any], list[int]]:
+    """The completion that a stream carries, as if it had come at once, and the lengths of its pieces."""
+    if reply.headers.get("content-encoding", "identity").lower() != "identity":
+        raise _UnreadableError("compressed without request")
+    stream = event_stream.ChatStream()
+    try:
+        stream.feed(reply.body)
+    except event_stream.StreamError as exc:
+        raise _UnreadableError(str(exc)) from exc
+    if not stream.is_complete:
+        raise _UnreadableError("the stream broke off")
+    choice = {"message": {"content": stream.text}, "finish_reason": stream.finish_reason}
+    return {"choices": [choice], "usage": stream.usage}, [len(piece) for piece in stream.pieces]
+
+
+def _completion(choices: object, lengths: list[int] | None = None) -> tuple[bytes, str]:
+    """Return the stored form of the first choice, with the pieces in which it came, and its text."""
     choice = choices[0] if isinstance(choices, list) and choices else None
     message = choice.get("message") if isinstance(choice, dict) else None
     if not isinstance(choice, dict) or not isinstance(message, dict):
@@ -231,6 +276,8 @@ def _completion(choices: object) -> tuple[bytes, str]:
     if content is not None and not isinstance(content, str):
         raise _UnreadableError("content is not text")
     result: dict[str, object] = {"content": content, "finish_reason": choice.get("finish_reason")}
+    if lengths is not None:
+        result["pieces"] = lengths
     if message.get("tool_calls"):
         result["tool_calls"] = message["tool_calls"]
     try:

@@ -52,7 +52,7 @@ class Wire:
     def __init__(
         self,
         *,
-        max_connections: int = 32,
+        max_connections: int = 64,
         max_answer: int = MAX_ANSWER,
         ssl_context: ssl.SSLContext | None = None,
     ) -> None:
@@ -71,12 +71,16 @@ class Wire:
         *,
         send_by: float,
         deadline: float,
+        hear: Callable[[bytes], None] | None = None,
     ) -> HttpReply | NotSent | Unknown:
-        """Send one POST at most once; return the response, or whether sending had begun."""
+        """Send one POST at most once; return the response, or whether sending had begun.
+
+        `hear` gets the body of a 2xx in pieces, as they arrive.
+        """
         attempt = sockets.Attempt(gate, send_by, deadline)
         token = sockets.current.set(attempt)
         try:
-            return self._exchange(url, headers, body, attempt)
+            return self._exchange(url, headers, body, attempt, hear)
         except sockets.WithheldError as exc:
             return NotSent(str(exc))
         except _FAILURES as exc:
@@ -85,7 +89,12 @@ class Wire:
             sockets.current.reset(token)
 
     def _exchange(
-        self, url: str, headers: Mapping[str, str], body: bytes, attempt: sockets.Attempt
+        self,
+        url: str,
+        headers: Mapping[str, str],
+        body: bytes,
+        attempt: sockets.Attempt,
+        hear: Callable[[bytes], None] | None,
     ) -> HttpReply | NotSent | Unknown:
         timeout = {"pool": attempt.until_first_byte()}
         with self._own_pool().stream(
@@ -98,6 +107,8 @@ class Wire:
             try:
                 for chunk in _limited(response.iter_stream(), self._max_answer if good else _MAX_ERROR):
                     answer += chunk
+                    if good and hear is not None:
+                        hear(chunk)
             except (*_FAILURES, _TooLargeError) as exc:
                 if good:
                     return _failed(exc, attempt, status)

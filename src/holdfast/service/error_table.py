@@ -45,6 +45,7 @@ NOT_ALLOWED = ErrorRow(403, Exit.REFUSED, "Not allowed")
 NOT_FOUND = ErrorRow(404, Exit.NOT_FOUND, "Page not found")
 CONFLICT = ErrorRow(409, Exit.REFUSED)
 TOO_LARGE = ErrorRow(413, Exit.FAILED)
+BAD_GATEWAY = ErrorRow(502, Exit.FAILED, "The model did not answer")
 UNAVAILABLE = ErrorRow(503, Exit.NOT_READY, "Service unavailable")
 OTHER = ErrorRow(500, Exit.FAILED)
 
@@ -73,6 +74,15 @@ BY_CODE = {
     "estimate_timeout": ErrorRow(422, Exit.FAILED),
     "rate_limited": ErrorRow(429, Exit.REFUSED),
     "estimate_busy": UNAVAILABLE,
+    "answer_in_doubt": CONFLICT,
+    "answer_unavailable": UNAVAILABLE,
+    "bad_answer": BAD_GATEWAY,
+    "content_filtered": BAD_GATEWAY,
+    "provider_unavailable": BAD_GATEWAY,
+    "provider_auth": BAD_GATEWAY,
+    "provider_parameter": BAD_GATEWAY,
+    "provider_quota": BAD_GATEWAY,
+    "provider_rejected": BAD_GATEWAY,
 }
 BY_CLASS: tuple[tuple[type[HoldfastError], ErrorRow], ...] = (
     (NotFoundError, NOT_FOUND),

@@ -22,7 +22,7 @@ import ssl
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from types import TracebackType
 from typing import Any, Self
 
@@ -102,7 +102,7 @@ class Meter:
         return self._director.change(changes)
 
     def hold(self, when: When = "after") -> None:
-        """Hold back all answers, before or after their charge, until `release`."""
+        """Hold back all answers, before, after or (streams) `during` their charge, until `release`."""
         self.book.hold(when)
 
     def release(self) -> None:
@@ -183,7 +183,12 @@ class Meter:
         self.book.idle(act.stall_after)
         if self.book.is_closed():
             return Response(0, b"", cut=True)
-        return _said(act, slot.answer, replayed=replayed)
+        response = _said(act, slot.answer, replayed=replayed)
+        streams = bool(request.get("stream")) and slot.answer is not None and act.body is None
+        if not (streams and response.status == 200 and not response.cut):
+            return response
+        events = meter_answers.events(slot.answer or b"", request)
+        return replace(response, events=events, cut_after=act.cut_after)
 
     def control(self, action: str, query: Mapping[str, str], body: Mapping[str, Any]) -> object:
         """Handle a request for the meter's control endpoints; LookupError for an unknown one."""
@@ -199,7 +204,8 @@ class Meter:
             case "POST /meter/plan":
                 return asdict(self.plan(**body))
             case "POST /meter/hold":
-                self.hold("before" if body.get("when") == "before" else "after")
+                named = body.get("when")
+                self.hold("before" if named == "before" else "during" if named == "during" else "after")
             case "POST /meter/release":
                 self.release()
             case "POST /meter/reset":

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import math
+import re
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -98,6 +99,22 @@ def _completion(messages: Sequence[Mapping[str, Any]]) -> str:
 
 def _digest(*texts: str) -> str:
     return hashlib.sha256("\0".join(texts).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def events(answer: bytes, body: Mapping[str, Any]) -> tuple[bytes, ...]:
+    """The same completion as a stream, word by word, with its usage if that was asked for."""
+    reply = json.loads(answer)
+    base = {"id": reply["id"], "object": "chat.completion.chunk", "model": reply["model"]}
+    text = reply["choices"][0]["message"]["content"]
+    words = [word for word in re.split(r"(?<=\s)", text) if word]
+    deltas: list[tuple[dict[str, str], str | None]] = [({"content": word}, None) for word in words]
+    chunks = [
+        base | {"choices": [{"index": 0, "delta": delta, "finish_reason": reason}]}
+        for delta, reason in [*deltas, ({}, "stop")]
+    ]
+    if (body.get("stream_options") or {}).get("include_usage"):
+        chunks.append(base | {"choices": [], "usage": reply["usage"]})
+    return (*(f"data: {json.dumps(chunk)}\n\n".encode() for chunk in chunks), b"data: [DONE]\n\n")
 
 
 def error(code: str, message: str) -> bytes:

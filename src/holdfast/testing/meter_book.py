@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from holdfast.clock import boot_time
 
-When = Literal["before", "after"]
+When = Literal["before", "after", "during"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,9 @@ class Book:
         return self._closing.is_set()
 
     def hold(self, when: When | None) -> None:
-        """Hold back all exchanges before or after they are charged; None releases them."""
+        """Hold back all exchanges before or after they are charged, or streams `during` their answer, behind
+        its first piece; None releases them.
+        """
         with self._changed:
             self._held = when
             self._changed.notify_all()

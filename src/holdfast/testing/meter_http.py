@@ -32,9 +32,17 @@ class Response:
     cut: bool = False
     drip: float = 0.0
     replayed: bool = False
+    # Of a streamed answer: its events, and after how many of them the connection is cut.
+    events: tuple[bytes, ...] = field(default=(), repr=False)
+    cut_after: int | None = None
 
     def encoded(self) -> bytes:
-        """Return the complete response as bytes."""
+        """Return the complete response as bytes; of a streamed one, its head."""
+        if self.events:
+            head = ["HTTP/1.1 200 Meter", "Content-Type: text/event-stream", "Transfer-Encoding: chunked"]
+            return "\r\n".join(
+                [*head, *(f"{name}: {value}" for name, value in self.headers), "", ""]
+            ).encode()
         lines = [f"HTTP/1.1 {self.status} Meter", "Content-Type: application/json"]
         lines += [f"Content-Length: {len(self.body)}", *(f"{name}: {value}" for name, value in self.headers)]
         return "\r\n".join([*lines, "", ""]).encode("latin-1") + self.body
@@ -154,6 +162,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             book.end(entry, status=None, cut=True, replayed=response.replayed)
             self.close_connection = True
             return
+        if response.events:
+            self._stream(entry, response)
+            return
         data = response.encoded()
         while response.drip and len(data) > 1 and not book.is_closed():
             self.wfile.write(data[:1])
@@ -161,6 +172,24 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             book.idle(response.drip)
         book.end(entry, status=response.status, replayed=response.replayed)
         self.wfile.write(data)
+
+    def _stream(self, entry: MeterEntry, response: Response) -> None:
+        """Write the events one by one; the first is out before anything is waited for."""
+        book = self.server.service.book
+        self.wfile.write(response.encoded())
+        for number, event in enumerate(response.events):
+            if number == response.cut_after:
+                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+                book.end(entry, status=response.status, cut=True, replayed=response.replayed)
+                self.close_connection = True
+                return
+            if number:
+                book.pause("during")
+                book.idle(response.drip)
+            if number == len(response.events) - 1:
+                book.end(entry, status=response.status, replayed=response.replayed)
+            self.wfile.write(b"%x\r\n%s\r\n" % (len(event), event))
+        self.wfile.write(b"0\r\n\r\n")
 
     def _control(self) -> None:
         url = urllib.parse.urlsplit(self.path)

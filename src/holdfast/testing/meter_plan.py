@@ -15,7 +15,8 @@ class Act:
     """The treatment of one exchange: wait, charge or not, wait, then answer, cut or drip.
 
     `latency` None means the plan's. `body` replaces the answer's body. `drip` is the pause in seconds between
-    two bytes of the answer.
+    two bytes of the answer, or between two events of a streamed one, whose connection is cut behind
+    `cut_after` events.
     """
 
     status: int = 200
@@ -27,6 +28,7 @@ class Act:
     drip: float = 0.0
     headers: tuple[tuple[str, str], ...] = ()
     body: bytes | None = field(default=None, repr=False)
+    cut_after: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

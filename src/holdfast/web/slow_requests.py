@@ -2,7 +2,8 @@
 
 Ordinary requests share a few threads; more would only slow each other down. If requests waited in those for
 a slow URL, or for a provider that embeds a query, a handful would block everything. So they wait in separate
-threads, of which there are many, in four pools: slow URLs, estimates and rendering do not delay queries.
+threads, of which there are many, in five pools: slow URLs, estimates, answers and rendering do not delay
+queries.
 
 Tenants share a pool. A tenant may hold no more threads than are left for the others: the first at most half
 of the pool, the next half of the rest. Further requests wait, and a free thread goes to the tenant that holds
@@ -25,11 +26,18 @@ class Pool(StrEnum):
     QUESTIONS = "questions"
     ESTIMATES = "estimates"
     THUMBNAILS = "thumbnails"
+    ANSWERS = "answers"
 
 
-# A provider has as many connections as there are places for questions: behind a full pool of those a tenant
-# would wait for another after all.
-MOST = {Pool.FETCHES: 64, Pool.QUESTIONS: 32, Pool.ESTIMATES: 32, Pool.THUMBNAILS: 8}
+# A provider has as many connections as there are places for questions and answers: behind a full pool of
+# those a tenant would wait for another after all.
+MOST = {
+    Pool.FETCHES: 64,
+    Pool.QUESTIONS: 32,
+    Pool.ESTIMATES: 32,
+    Pool.THUMBNAILS: 8,
+    Pool.ANSWERS: 32,
+}
 
 
 class Places:
