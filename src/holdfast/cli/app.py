@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli import bundles_app, documents_app, global_options, money_app, reindex_app
+from holdfast.cli import ask_app, bundles_app, documents_app, global_options, money_app, reindex_app
 from holdfast.cli.actions_app import actions_app
 from holdfast.cli.exit_codes import Exit, exit_for
 from holdfast.cli.jobs_app import jobs_app
@@ -41,6 +41,7 @@ app.add_typer(keys_app, name="keys")
 app.add_typer(jobs_app, name="jobs")
 app.add_typer(actions_app, name="actions")
 app.add_typer(quota_app, name="quota")
+ask_app.register(app)
 bundles_app.register(app)
 money_app.register(app)
 reindex_app.register(app)
