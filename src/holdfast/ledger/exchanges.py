@@ -84,7 +84,7 @@ class Holder(Protocol):
 
 
 @runtime_checkable
-class Listener(Protocol):
+class StreamListener(Protocol):
     """A holder who hears a streamed answer while it arrives. What is settled is the whole of it."""
 
     def hear(self, piece: str) -> None:
@@ -113,7 +113,7 @@ class Exchanges:
     ) -> dict[str, LedgerEntry]:
         """Send the marked order and record its outcome. Returns the calls that it settled."""
         deadline = began + order.deadline
-        listener = holder if isinstance(holder, Listener) else None
+        listener = holder if isinstance(holder, StreamListener) else None
         if listener is not None:
             listener.hear_again()
         exchange = Exchange(

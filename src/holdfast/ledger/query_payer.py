@@ -86,10 +86,10 @@ class StreamPayer(QueryPayer):
         return self._position > 0
 
     def hear(self, piece: str) -> None:
-        """See `exchanges.Listener`."""
+        """See `exchanges.StreamListener`."""
         self._on_piece(piece, self._position)
         self._position += len(piece)
 
     def hear_again(self) -> None:
-        """See `exchanges.Listener`."""
+        """See `exchanges.StreamListener`."""
         self._position = 0
