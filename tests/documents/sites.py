@@ -34,6 +34,8 @@ class Site:
 
     def page(self, path, body=b"", status=200, **headers):
         def answer(handler):
+            # What is not read when a connection closes makes it fail, and the response with it.
+            handler.rfile.read(int(handler.headers.get("Content-Length", "0")))
             handler.send_response(status)
             for name, value in ({"Content-Length": str(len(body))} | headers).items():
                 handler.send_header(name.replace("_", "-"), value)

@@ -111,6 +111,17 @@ def test_an_entry_is_fetched_by_a_source_that_has_not_listed(feed, content):
     assert b"whole" in content(feed(RSS, content="entry"), item)[0]
 
 
+def test_an_id_or_link_that_looks_like_a_url_may_be_none(feed):
+    """It is an id all the same, and an entry without a page has none."""
+    text = "<rss><item><guid>http://[x</guid></item><item><guid>b</guid><link>http://[</link></item></rss>"
+    items = list(feed(text, content="entry").list("").items)
+    assert [(item.external_id, item.name, item.url) for item in items] == [
+        ("http://[x", "feed.html", None),
+        ("b", "feed.html", None),
+    ]
+    assert list(feed(text).list("").items) == []
+
+
 def test_a_huge_title_is_shortened(feed):
     """And the rest of it is not held."""
     source = feed(RSS.replace("One", "x" * 1_000_000))

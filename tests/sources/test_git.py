@@ -3,10 +3,14 @@
 import base64
 import shutil
 import sys
+import zlib
 
 import pytest
 
+from holdfast.documents.parse.records import MIB, ParseLimits
+from holdfast.documents.sources import git
 from holdfast.documents.sources.source import SourceError, SourceItem
+from tests.documents.sites import Site
 from tests.sources.git_server import Repository
 
 pytestmark = pytest.mark.skipif(not shutil.which("git"), reason="serves repositories with git")
@@ -162,6 +166,40 @@ def test_a_server_that_does_not_keep_the_protocol_is_refused(site, refused, refs
     site.page("/r/git-upload-pack", pack)
     error = refused("git", {"url": f"{site.url}/r"})
     assert (error.code, part in error.message) == (code, True), error.message
+
+
+def test_a_token_does_not_follow_a_redirect(site, repository, opened):
+    """The server that the repository has moved to is asked without it."""
+    repository.commit(repository.files({"a": b"one"}))
+    moved = f"{repository.url}/info/refs?service=git-upload-pack"
+    old = Site()
+    try:
+        old.page("/old.git/info/refs", status=301, Location=moved)
+        assert paths(opened("git", {"url": f"{old.url}/old.git", "token": "secret"})) == ["a"]
+        assert "Authorization" in old.asked[0][1]
+    finally:
+        old.close()
+    assert posts(site) == 1
+    assert not any("Authorization" in headers for _, headers in site.asked)
+
+
+def bomb(size):
+    """The packets of a pack with one object, zeros without end."""
+    kind, low = 3 << 4, size & 15
+    head = bytes([0x80 | kind | low, *(0x80 | size >> shift & 127 for shift in (4, 11, 18)), size >> 25])
+    deflate = zlib.compressobj(1)
+    body = PACK + head + b"".join(deflate.compress(bytes(MIB)) for _ in range(size // MIB)) + deflate.flush()
+    parts = [body[at : at + 60000] for at in range(0, len(body), 60000)]
+    return packets(b"NAK\n", *(b"\1" + part for part in [*parts, bytes(20)]), None)
+
+
+def test_a_pack_that_expands_without_end_is_refused(site, refused, monkeypatch):
+    """It meets the limit of memory of the child that reads it, and nothing else does."""
+    monkeypatch.setattr(git, "READING", ParseLimits(memory=192 * MIB))
+    site.page("/r/info/refs", REFS)
+    site.page("/r/git-upload-pack", bomb(200 * MIB))
+    error = refused("git", {"url": f"{site.url}/r"})
+    assert (error.code, "is too large to be read" in error.message) == ("bad_source", True), error.message
 
 
 @pytest.mark.parametrize(

@@ -86,6 +86,19 @@ def test_a_redirect_inside_is_refused(site, refused, monkeypatch, kind, target):
     assert [path.partition("?")[0] for path, _headers in site.asked] == [first_path(kind)]
 
 
+def test_what_is_being_fetched_has_no_name(site, refused, temporary_folder):
+    """So that a process that is killed in the middle leaves nothing behind."""
+    names = []
+
+    def half(handler):
+        cut(handler)
+        names.extend(temporary_folder.iterdir())
+
+    site.pages["/x/"] = half
+    assert refused("urls", options_of("urls", f"{site.url}/x/")).code == "unreachable"
+    assert names == []
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_private_network_is_refused_by_default(site, refused, kind):
     """The server there is never asked."""

@@ -1,5 +1,6 @@
 """A source that is a bucket, or what is below a prefix of it, on a server that speaks S3."""
 
+import gzip
 import os
 import sys
 from types import SimpleNamespace
@@ -87,6 +88,15 @@ def test_an_unchanged_object_is_not_sent_again(bucket, content):
     assert source.fetch(item, item.version) is None
     bucket.put("a", b"two")
     assert content(source, item, item.version)[0] == b"two"
+
+
+def test_an_object_that_is_stored_compressed_keeps_its_version(bucket, content):
+    """Its size differs from that of what is fetched, its ETag does not."""
+    bucket.put("a.txt", gzip.compress(b"words"), ContentEncoding="gzip")
+    source = bucket.source()
+    (item,) = source.list("").items
+    data, fetched = content(source, item)
+    assert (data, fetched.version) == (b"words", item.version)
 
 
 def test_a_listing_is_read_page_by_page(bucket, monkeypatch):

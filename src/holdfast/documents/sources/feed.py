@@ -79,13 +79,13 @@ class NewsFeed:
     def _item(self, entry: FeedEntry, base: str) -> SourceItem | None:
         """The item of an entry; None for one that has no page, or no name of its own, or is not wanted."""
         link = _link(entry.link, base)
-        key = entry.key if entry.key and entry.key != entry.link else link
-        if not key or not (link or self._own_content) or not self._paths.accepts_url(link or key):
+        key = entry.key if entry.key != entry.link else link or entry.key
+        if not key or not (link or self._own_content) or not self._paths.accepts_url(link or self._url):
             return None
         if len(key) > MOST_KEY:
             key = f"sha256:{hashlib.sha256(key.encode()).hexdigest()}"
         title = entry.title.translate(_SEPARATORS)[: page_titles.MOST_TITLE].strip()
-        return SourceItem(key, _version(entry), f"{title or file_name(link or key)}.html", link)
+        return SourceItem(key, _version(entry), f"{title or file_name(link or self._url)}.html", link)
 
 
 def _link(link: str, base: str) -> str | None:

@@ -76,8 +76,11 @@ class BucketObjects:
         if download is None:
             return None
         response = download.response
-        fetched = _version(response.validators.etag or "", response.size) or item.version
-        return FetchedItem(download.content, fetched, response.name, response.content_type)
+        fetched = _version(response.validators.etag or "", response.size)
+        # Of content that is stored compressed the listing has another size.
+        is_listed = fetched.rpartition(" ")[0] in {"", item.version.rpartition(" ")[0]}
+        name, content_type = response.name, response.content_type
+        return FetchedItem(download.content, item.version if is_listed else fetched, name, content_type)
 
     def _items(self) -> Iterator[SourceItem]:
         count = 0
