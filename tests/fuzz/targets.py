@@ -7,9 +7,10 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from holdfast.core import languages
 from holdfast.core.errors import HoldfastError
 from holdfast.core.text import plain
-from holdfast.documents import chunk, text_units
+from holdfast.documents import chunk, language, text_units
 from holdfast.documents.chunk import ChunkOptions
 from holdfast.documents.parse import (
     containers,
@@ -138,9 +139,13 @@ def _properties(text: str) -> object:
     return properties.bounded(pairs), properties.title_of({"title": text}), properties.pdf_time(text)
 
 
-def _snippet(text: str) -> object:
-    terms = dict.fromkeys(tokenizer.analyse(text, 200)[:20], 1.0)
-    return snippet.cut(text, terms)
+def _snippet(text: str, language: int = languages.ENGLISH_RULES) -> object:
+    terms = dict.fromkeys(tokenizer.analyse(text, 200, language)[:20], 1.0)
+    return snippet.cut(text, terms, language=language)
+
+
+def _words_in(code: str) -> Target:
+    return lambda text: tokenizer.terms_of(text, languages.rules(code))
 
 
 def _pdf_columns(text: str) -> object:
@@ -291,6 +296,12 @@ TARGETS: dict[str, Target] = {
     "mark a passage": _marked,
     "words": tokenizer.analyse,
     "words to keep": tokenizer.terms_of,
+    "words in German": _words_in("de"),
+    "words in Arabic": _words_in("ar"),
+    "words in Japanese": _words_in("ja"),
+    "words in Thai": _words_in("th"),
+    "language": lambda text: language.detect([text]),
+    "snippet in Japanese": lambda text: _snippet(text, languages.rules("ja")),
     "fold letters": letter_folding.fold,
     "stem": stem.stem,
     "snippet": _snippet,

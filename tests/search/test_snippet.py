@@ -46,7 +46,7 @@ def test_no_word_is_torn_at_the_edges():
 def test_marks_fit_other_scripts_and_letters_that_change_their_length():
     """Offsets are those of the text as it was written."""
     cut = snippet.cut("Die Straße nach İzmir: 日本語の検索", {"strass": 1.0, "izmir": 1.0, "検索": 1.0})
-    assert marked(cut) == ["Straße", "İzmir", "日本語の検索"]
+    assert marked(cut) == ["Straße", "İzmir", "検索"]
 
 
 @given(st.text(max_size=600), st.integers(5, 300))

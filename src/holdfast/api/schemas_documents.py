@@ -269,6 +269,8 @@ class GapResponse(Shape):
 class DocumentResponse(Shape):
     """A document and how its indexing stands. `chunks`, `pages` and `gaps` are of the published generation.
 
+    `language` is the code of its language, null if it could not be told.
+
     A document with `gaps` is searchable, except for the pages named there. `metadata` is what people and keys
     have set, `properties` what the file of the published generation says about itself.
     """
@@ -280,6 +282,7 @@ class DocumentResponse(Shape):
     source: str
     url: str | None
     format: str | None
+    language: str | None
     size: int
     digest: str
     options: dict[str, Any]
@@ -324,6 +327,7 @@ def document_fields(view: DocumentView) -> dict[str, Any]:
         "source": document.source,
         "url": document.url,
         "format": document.format,
+        "language": document.language,
         "size": document.size,
         "digest": document.digest if document.has_content else "",
         "options": dict(document.options),

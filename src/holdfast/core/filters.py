@@ -43,6 +43,7 @@ TEXTS = {
     "$source": "source",
     "$url": "url",
     "$type": "format",
+    "$language": "language",
 }
 TIMES = {"$created": "created_at", "$updated": "updated_at"}
 NUMBERS = {"$size": "size", "$pages": "pages"} | TIMES

@@ -8,6 +8,7 @@ from typing import Any
 from holdfast.core import document_metadata, float_vectors, keys
 from holdfast.core.errors import BadRequestError
 from holdfast.core.gaps import Gap
+from holdfast.core.languages import LANGUAGES
 from holdfast.core.text import is_plain, plain
 from holdfast.documents import bundles
 from holdfast.documents.blobs import digest_checked
@@ -43,6 +44,7 @@ class Record:
     outline: Sequence[Sequence[Any]]
     chunks: int
     chosen: Mapping[str, Any]
+    language: str | None = None
 
     @property
     def model(self) -> tuple[str, str]:
@@ -131,6 +133,7 @@ def record(line: Mapping[str, Any]) -> Record:
         outline=tuple(_outline(line.get("outline"))),
         chunks=_number(line, "chunks", 1),
         chosen=chosen,
+        language=line.get("language") if line.get("language") in LANGUAGES else None,
     )
 
 

@@ -158,6 +158,7 @@ class Export:
             "properties",
             "outline",
             "title_given",
+            "language",
         )
         about = {each: getattr(row, each) for each in fields}
         about |= {"metadata": row.metadata or {}, "labels": row.labels or []}

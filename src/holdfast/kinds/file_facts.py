@@ -46,6 +46,7 @@ def of_run(results: Sequence[Mapping[str, Any]], chunks: int) -> Facts:
         properties=own,
         outline=_outline(results),
         title=properties.title_of(own),
+        language=_first(results, "language", None),
     )
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import BinaryIO, cast
 
-from holdfast.core import subjects
+from holdfast.core import languages, subjects
 from holdfast.core.errors import BadRequestError, FencedOutError, WorkError
 from holdfast.core.records import Ask, Chunk, Claim, Fenced, Landed, Slice, Spent
 from holdfast.documents import bundles
@@ -75,6 +75,7 @@ class ImportLimits:
 class Staged:
     """The chunks of a document that were staged so far, and their terms, counted."""
 
+    language: int
     chunks: int = 0
     counted: list[tuple[int, int, bytes]] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
@@ -84,7 +85,7 @@ class Staged:
         self.chunks += len(batch)
         self.texts += [each.words or "" for each in batch]
         if self.texts and (last or len(self.texts) >= COUNTED):
-            self.counted.append(term_counts.encode(self.texts))
+            self.counted.append(term_counts.encode(self.texts, self.language))
             self.texts = []
 
 
@@ -246,7 +247,7 @@ class Import:
         self, work: Work, claim: Claim, record: Record, pieces: Iterator[BundleChunk], *, is_ours: bool
     ) -> Staged | None:
         """The document's chunks are kept; None when it was taken out of our hands."""
-        staged = Staged()
+        staged = Staged(languages.rules(record.language))
         for batch in _batches(pieces):
             work.check()
             chunks = [
@@ -256,7 +257,7 @@ class Import:
                     page=piece.page,
                     call_key=_call(record, piece).key(claim.tenant) if is_ours and piece.vector else None,
                     data=piece.data,
-                    words=tokenizer.terms_of(piece.text).words,
+                    words=tokenizer.terms_of(piece.text, staged.language).words,
                 )
                 for offset, piece in enumerate(batch)
             ]
@@ -283,6 +284,7 @@ class Import:
                 properties=record.properties,
                 outline=record.outline,
                 title=properties.title_of(record.properties),
+                language=record.language,
             )
             name = subjects.document_id(claim.subject)
             documents.put_facts(tx, claim.tenant, name, facts, is_first=claim.generation == 1)

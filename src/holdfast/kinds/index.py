@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from holdfast.core import keys, subjects
+from holdfast.core import keys, languages, subjects
 from holdfast.core.errors import BadRequestError, HoldfastError, WorkError
 from holdfast.core.records import Chunk, Claim, Copy, Slice
 from holdfast.core.text import is_plain
@@ -67,6 +67,7 @@ class Choices:
     ocr: str = "auto"
     ocr_languages: str = "eng"
     properties: bool = True
+    language: str = languages.AUTO
     provider: str = "local"
     model: str = ""
     offers: Mapping[str, Offer] = field(default_factory=dict, compare=False, repr=False)
@@ -108,6 +109,9 @@ class Choices:
             raise BadRequestError(f"ocr_languages: {error}", code="bad_option") from error
         if type(self.properties) is not bool:
             raise BadRequestError("properties must be true or false", code="bad_option")
+        if self.language != languages.AUTO and self.language not in languages.LANGUAGES:
+            known = ", ".join(languages.LANGUAGES)
+            raise BadRequestError(f"language must be auto or one of: {known}", code="bad_option")
 
     def cutting(self) -> chunk.ChunkOptions:
         """The part of them that the chunker needs."""
@@ -198,13 +202,15 @@ class Index:
         if outline.format is not Format.ZIP:
             cuts = records.slices(outline, pages=chosen.slice_pages, rows=chosen.slice_rows)
         about = file_facts.planned(outline, with_properties=chosen.properties)
+        common: dict[str, Any] = {"format": outline.format.value, "of": len(cuts)}
+        if len(cuts) > 1:
+            common["language"] = self._language(work, chosen, outline)
         text = [
             Slice(
                 {
-                    "format": outline.format.value,
+                    **common,
                     "first": piece.first,
                     "last": piece.last,
-                    "of": len(cuts),
                     **(about if number == 0 else {}),
                 },
                 weight=max(1, piece.last - piece.first + 1),
@@ -212,6 +218,21 @@ class Index:
             for number, piece in enumerate(cuts)
         ]
         return [*text, *members.slices(self._db, work, outline)]
+
+    def _language(self, work: Work, chosen: Choices, outline: records.Outline) -> str | None:
+        """The language of a document of several slices, all of which must have the same; None if unknown."""
+        if chosen.language != languages.AUTO:
+            return chosen.language
+        path, name = self._shelf.path(work.content), str(work.options.get("name", ""))
+        samples = records.samples(outline)
+        language = self._opened(
+            work,
+            lambda password: self._parser.language(
+                path, outline.format, samples, password=password, name=name
+            ),
+        )
+        # Scans have no text yet; the language that OCR is to read is theirs.
+        return language or (languages.of_ocr(chosen.ocr_languages) if outline.scans else None)
 
     def run(self, work: Work) -> Finish:
         """One slice: parsed, cut, embedded or looked up, and ready to be published."""
@@ -225,7 +246,8 @@ class Index:
         earlier: Mapping[str, slices.DoneSlice] = {}
         if work.may_copy and work.claim.generation > 1:
             earlier = slices.published(self._db, work.claim.head_id)
-        known = KnownSlices(_parts(chosen), frozenset(earlier))
+        language = piece.get("language", chosen.language)
+        known = KnownSlices(_parts(chosen), frozenset(earlier), language)
         cut = self._cut(work, chosen, form, units, known)
         recognised = self._recognised(work, chosen, path, form, cut)
         if recognised:
@@ -236,6 +258,7 @@ class Index:
             "format": form.value,
             "pages": _pages(cut, form, piece),
             **file_facts.of_slice(piece, cut),
+            "language": cut.language,
         }
         if cut.readings:
             facts["readings"] = [_reading(each) for each in cut.readings]
@@ -249,7 +272,9 @@ class Index:
             if self._has_vectors(work, copy):
                 work.note(f"{read}, reused {many(copy.chunks, 'chunk')} of version {copy.generation}")
                 return self._taken_over(work, copy, facts)
-            cut = self._cut(work, chosen, form, units, KnownSlices(known.parts), recognised)
+            cut = self._cut(
+                work, chosen, form, units, KnownSlices(known.parts, language=language), recognised
+            )
         pieces = cut.pieces or ()
         work.note(f"{read}, cut {many(len(pieces), 'chunk')} for {chosen.model} of {chosen.provider}")
         return self._embedded(work, chosen, pieces, facts)
@@ -312,13 +337,14 @@ class Index:
         self, work: Work, chosen: Choices, pieces: Sequence[ChunkText], facts: dict[str, Any]
     ) -> Finish:
         calls = [Call(chosen.provider, "embeddings", chosen.model, piece.text) for piece in pieces]
+        rules = languages.rules(facts["language"])
         large = len(pieces) > SMALL
         chunks: list[Chunk] = []
         numbers: list[bytes] = []
         for start in range(0, len(pieces), GROUP):
             group = calls[start : start + GROUP]
             work.pay(group)
-            terms = [tokenizer.terms_of(call.text) for call in group]
+            terms = [tokenizer.terms_of(call.text, rules) for call in group]
             numbers += [each.numbers for each in terms]
             staged = [
                 Chunk(
@@ -337,7 +363,7 @@ class Index:
                 stages = _stages(facts, work.spent.paid_calls, len(chunks), len(pieces))
                 work.note(_paid_line(work, len(chunks), len(pieces)))
                 work.progress(len(chunks), len(pieces), unit="chunks", stages=stages)
-        counted = term_counts.pack(numbers)
+        counted = term_counts.pack(numbers, rules)
         paid = work.spent.paid_calls
         if not large:
             work.note(_paid_line(work, len(chunks), len(pieces)))

@@ -16,7 +16,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations
 from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.extras import LazyModule
@@ -56,9 +56,23 @@ class QueryTerms:
 
 def terms_of(query: Sequence[str], statistics: Statistics) -> QueryTerms:
     """The terms of the query, at most `MOST_TERMS` of them."""
-    repeated = Counter(query)
-    names = list(repeated)
+    names = list(dict.fromkeys(query))
+    return _weighted(query, dict(zip(names, statistics.frequencies(names), strict=True)), statistics)
+
+
+def terms_by_language(queries: Mapping[int, Sequence[str]], statistics: Statistics) -> dict[int, QueryTerms]:
+    """The same for each language, whose documents have the query's words in a form of their own.
+
+    A form counts wherever it occurs: a name that documents of several languages have is rarer in none.
+    """
+    names = list(dict.fromkeys(chain.from_iterable(queries.values())))
     frequencies = dict(zip(names, statistics.frequencies(names), strict=True))
+    return {language: _weighted(query, frequencies, statistics) for language, query in queries.items()}
+
+
+def _weighted(query: Sequence[str], known_in: Mapping[str, int], statistics: Statistics) -> QueryTerms:
+    repeated = Counter(query)
+    frequencies = {name: known_in[name] for name in repeated}
     weighted = [
         Term(name, frequency, bm25.weight(frequency, statistics.chunks, repeated[name]))
         for name, frequency in frequencies.items()
@@ -72,7 +86,7 @@ def rank(
     tx: Tx,
     tenant: str,
     collection: str,
-    terms: QueryTerms,
+    terms: Mapping[int, QueryTerms],
     statistics: Statistics,
     *,
     heads: Sequence[int] | None,
@@ -80,49 +94,98 @@ def rank(
 ) -> list[Ranked]:
     """The best `depth` chunks by BM25, best first, ties by id; only of `heads` if given.
 
+    `terms` are those of each language: a chunk is compared with those of its own.
+
     A chunk's trust grows with the share of the query's weight that it matches: a single common word of a long
     query says little.
     """
-    if not terms.known or heads == []:
+    known = {language: each for language, each in terms.items() if each.known}
+    if not known or heads == []:
         return []
     if statistics.has_postings:
         among = None if heads is None else np.array(heads, dtype=np.int64)
-        worth = [term.weight for term in terms.known]
-        numbers = term_counts.numbers_of(term.term for term in terms.known)
-        parts = [_scored(one, worth, numbers, statistics.average, among, depth) for one in statistics.blocks]
-        scored = parts[0] if len(parts) == 1 else Scored(*map(np.concatenate, zip(*parts, strict=True)))
+        looked_up = {
+            language: LookUp(
+                [term.weight for term in each.known],
+                term_counts.numbers_of(term.term for term in each.known),
+                each.weight,
+                statistics.average_in(language),
+            )
+            for language, each in known.items()
+        }
+        parts = [
+            _scored(one, looked_up[one.language], among, depth)
+            for one in statistics.blocks
+            if one.language in looked_up
+        ]
     else:
-        candidates = _candidates(tx, tenant, collection, terms.known, statistics.chunks, heads, depth)
-        scores = bm25.scores([one.words for one in candidates], terms.known, statistics.average)
-        scored = Scored(np.array([one.chunk_id for one in candidates], dtype=np.int64), *scores)
+        parts = [
+            _of_candidates(tx, (tenant, collection), language, each, statistics, heads, depth)
+            for language, each in known.items()
+        ]
+        parts = [_best_of_each(parts)] if len(parts) > 1 else parts
+    if not parts:
+        return []
+    scored = parts[0] if len(parts) == 1 else Scored(*map(np.concatenate, zip(*parts, strict=True)))
     best = _best(scored, depth)
-    trust = np.minimum(1.0, best.matched / terms.weight) ** TRUSTING
+    trust = np.minimum(1.0, best.share) ** TRUSTING
     return list(map(Ranked, best.ids.tolist(), best.scores.tolist(), trust.tolist()))
 
 
+def _of_candidates(
+    tx: Tx,
+    name: tuple[str, str],
+    language: int,
+    terms: QueryTerms,
+    statistics: Statistics,
+    heads: Sequence[int] | None,
+    depth: int,
+) -> Scored:
+    candidates = _candidates(tx, *name, terms.known, statistics.chunks, heads, depth)
+    words = [one.words for one in candidates]
+    scores, matched = bm25.scores(words, terms.known, statistics.average_in(language))
+    ids = np.array([one.chunk_id for one in candidates], dtype=np.int64)
+    return Scored(ids, scores, matched / terms.weight)
+
+
+def _best_of_each(parts: Sequence[Scored]) -> Scored:
+    """Each chunk once, by its best score: candidates do not say their language, so all forms were tried."""
+    joined = Scored(*map(np.concatenate, zip(*parts, strict=True)))
+    order = np.lexsort((-joined.scores, joined.ids))
+    ids = joined.ids[order]
+    is_first = np.ones(len(ids), dtype=bool)
+    is_first[1:] = ids[1:] != ids[:-1]
+    rows = order[is_first]
+    return Scored(joined.ids[rows], joined.scores[rows], joined.share[rows])
+
+
 class Scored(NamedTuple):
-    """Chunks, their scores, and the weight of the terms that each has."""
+    """Chunks, their scores, and the share of the query's weight that each has."""
 
     ids: postings.Ids
     scores: postings.Floats
-    matched: postings.Floats
+    share: postings.Floats
 
 
-def _scored(
-    block: PostingBlock,
-    worth: Sequence[float],
-    numbers: term_counts.Numbers,
-    average: float,
-    among: postings.Ids | None,
-    depth: int,
-) -> Scored:
+class LookUp(NamedTuple):
+    """The terms of a query in one language: weights, numbers, the weight of all, a chunk's mean length."""
+
+    worth: Sequence[float]
+    numbers: term_counts.Numbers
+    weight: float
+    average: float
+
+
+def _scored(block: PostingBlock, terms: LookUp, among: postings.Ids | None, depth: int) -> Scored:
     """The chunks of one block that have a score, only the best if there are many; of `among` if given."""
-    weighted = [(weight, *block.of(number)) for weight, number in zip(worth, numbers, strict=True)]
-    total, matched = bm25.posted(weighted, block.lengths, average)
+    weighted = [
+        (weight, *block.of(number)) for weight, number in zip(terms.worth, terms.numbers, strict=True)
+    ]
+    total, matched = bm25.posted(weighted, block.lengths, terms.average)
     if among is not None:
         total[~np.isin(block.heads, among)] = 0.0
     (rows,) = total.nonzero()
-    scored = Scored(block.ids[rows], total[rows], matched[rows])
+    scored = Scored(block.ids[rows], total[rows], matched[rows] / terms.weight)
     return _best(scored, depth) if len(rows) > MANY * depth else scored
 
 
@@ -132,7 +195,7 @@ def _best(scored: Scored, depth: int) -> Scored:
     least = np.partition(scores, len(scores) - depth)[len(scores) - depth] if len(scores) > depth else 0.0
     rows = np.flatnonzero((scores >= least) & (scores > 0))
     order = rows[np.lexsort((scored.ids[rows], -scores[rows]))[:depth]]
-    return Scored(scored.ids[order], scores[order], scored.matched[order])
+    return Scored(scored.ids[order], scores[order], scored.share[order])
 
 
 def _candidates(

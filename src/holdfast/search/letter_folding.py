@@ -94,12 +94,14 @@ _FOLD = _Fold()
 
 def fold(text: str) -> str:
     """The text in one case and one form of each letter; for matching only, never shown."""
-    if text.isascii():
-        return text.lower()
+    return text.lower() if text.isascii() else composed(text).translate(_FOLD)
+
+
+def composed(text: str) -> str:
+    """The text in one case and in composed form, with its accents."""
     if len(text) > 30:
         text = _MANY_MARKS.sub(r"\1", text)
-    text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-    return text.translate(_FOLD)
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
 
 
 def visible(text: str) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from holdfast.core.languages import ENGLISH_RULES
 from holdfast.extras import LazyModule
 from holdfast.search.term_counts import Numbers, SliceTerms, Whole
 
@@ -114,13 +115,14 @@ def _ranges(begins: Ids, ends: Ids) -> Ids:
 
 @dataclass(slots=True)
 class PostingBlock:
-    """Chunks with id, head and length of each, which are still alive (None: all), and their terms."""
+    """Chunks of one language: id, head and length of each, which are still alive (None: all), their terms."""
 
     ids: Ids
     heads: Ids
     lengths: NDArray[np.uint16]
     alive: Mask | None = None
     entries: Entries = field(kw_only=True)
+    language: int = field(default=ENGLISH_RULES, kw_only=True)
     _look_ups: int = 0
     _cached: dict[np.uint32, Posting] = field(default_factory=dict)
 
@@ -145,7 +147,15 @@ class PostingBlock:
         if not gone.any():
             return self
         alive = ~gone if self.alive is None else self.alive & ~gone
-        return PostingBlock(self.ids, self.heads, self.lengths, alive, self._look_ups, entries=self.entries)
+        return PostingBlock(
+            self.ids,
+            self.heads,
+            self.lengths,
+            alive,
+            self._look_ups,
+            entries=self.entries,
+            language=self.language,
+        )
 
     def of(self, number: np.uint32) -> Posting:
         """The live chunks that have this term. A bare block has none."""
@@ -187,6 +197,7 @@ class PostingBlock:
             self.lengths,
             self.alive,
             entries=entries._replace(rows=nothing, times=nothing),
+            language=self.language,
         )
 
     @property
@@ -195,17 +206,26 @@ class PostingBlock:
         return len(self.entries.rows)
 
 
-def block(ids: Sequence[int], heads: Sequence[int], slices: Sequence[SliceTerms]) -> PostingBlock:
-    """A block of these chunks, in the order of the slices."""
-    entries = _combined([len(one.lengths) for one in slices], [one[1:] for one in slices])
+def block(
+    ids: Sequence[int],
+    heads: Sequence[int],
+    slices: Sequence[SliceTerms],
+    language: int = ENGLISH_RULES,
+) -> PostingBlock:
+    """A block of these chunks, all of one language, in the order of the slices."""
+    entries = _combined([len(one.lengths) for one in slices], [one[1:5] for one in slices])
     lengths = _joined([one.lengths for one in slices], np.uint16)
     return PostingBlock(
-        np.array(ids, dtype=np.int64), np.array(heads, dtype=np.int64), lengths, entries=entries
+        np.array(ids, dtype=np.int64),
+        np.array(heads, dtype=np.int64),
+        lengths,
+        entries=entries,
+        language=language,
     )
 
 
 def merged(blocks: Sequence[PostingBlock]) -> PostingBlock:
-    """One block of the live chunks of several."""
+    """One block of the live chunks of several of one language."""
     compacted = [_compact(one) for one in blocks]
     parts = [
         (one.entries.numbers, np.diff(one.entries.ends, prepend=0), one.entries.rows, one.entries.times)
@@ -216,6 +236,7 @@ def merged(blocks: Sequence[PostingBlock]) -> PostingBlock:
         np.concatenate([one.heads for one in compacted]),
         np.concatenate([one.lengths for one in compacted]),
         entries=_combined([len(one.ids) for one in compacted], parts),
+        language=blocks[0].language,
     )
 
 
@@ -252,7 +273,9 @@ def _compact(one: PostingBlock) -> PostingBlock:
             entries.times[stays],
             is_sorted=entries.is_sorted,
         )
-    return PostingBlock(one.ids[alive], one.heads[alive], one.lengths[alive], entries=entries)
+    return PostingBlock(
+        one.ids[alive], one.heads[alive], one.lengths[alive], entries=entries, language=one.language
+    )
 
 
 def _joined(parts: Sequence[NDArray[Any]], least: type) -> NDArray[Any]:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from holdfast.core import text as texts
 from holdfast.core.filters import Filter
+from holdfast.core.languages import ENGLISH_RULES, LANGUAGES
 from holdfast.extras import LazyModule
-from holdfast.search import statistics
+from holdfast.search import statistics, tokenizer
 from holdfast.search.rules import SearchRules
 from holdfast.store.base.database import Tx
 from holdfast.store.search import search_reads as stored
@@ -57,6 +58,39 @@ class SearchPart:
 
 
 @dataclass(frozen=True, slots=True)
+class QueryWords:
+    """The words of a query, which have another form in documents of another language. False without any."""
+
+    is_there: bool
+    text: str = ""
+    rules: SearchRules | None = None
+    most: int = tokenizer.MOST_TERMS
+    english: tuple[str, ...] = ()
+
+    def terms(self, language: int) -> tuple[str, ...]:
+        """The terms by which documents of this language are found."""
+        terms = self.english
+        if language != ENGLISH_RULES:
+            terms = tuple(tokenizer.analyse(self.text, self.most, language))
+        return terms if self.rules is None else self.rules.in_language(language).applied(terms)
+
+    def __bool__(self) -> bool:
+        return self.is_there
+
+
+NO_WORDS = QueryWords(is_there=False)
+EXAMPLE_WORDS = QueryWords(is_there=True)
+
+
+def words_of(text: str, rules: SearchRules | None, most: int) -> QueryWords:
+    """The words of this text, at most so many."""
+    english = tuple(tokenizer.analyse(text, most))
+    # *Not* is no word to search for in English, and an emergency in German.
+    is_there = bool(english) or any(tokenizer.analyse(text, 1, each.number) for each in LANGUAGES.values())
+    return QueryWords(is_there, text, rules, most, english)
+
+
+@dataclass(frozen=True, slots=True)
 class CollectionQuery:
     """A query to one collection. `example` is what hits should be like; it is not among them."""
 
@@ -65,7 +99,7 @@ class CollectionQuery:
     k: int
     documents: tuple[str, ...] | None
     only: Filter | None
-    terms: tuple[str, ...]
+    words: QueryWords
     vector: Vector | None
     provider: str | None
     model: str | None
@@ -80,7 +114,7 @@ class CollectionQuery:
     @property
     def legs(self) -> tuple[str, ...]:
         """The legs that take part."""
-        return ((KEYWORD,) if self.terms else ()) + ((VECTOR,) if self.vector is not None else ())
+        return ((KEYWORD,) if self.words else ()) + ((VECTOR,) if self.vector is not None else ())
 
 
 def heads_of(tx: Tx, query: CollectionQuery, passing: Sequence[int] | None) -> Sequence[int] | None:
@@ -92,18 +126,26 @@ def heads_of(tx: Tx, query: CollectionQuery, passing: Sequence[int] | None) -> S
     return heads if passing is None else sorted({*heads} & {*passing})
 
 
-def shared_terms(query: CollectionQuery, counted: statistics.Statistics) -> Sequence[str]:
-    """The terms of the query; of an example, those that other documents have as well."""
+def terms_by_language(query: CollectionQuery, counted: statistics.Statistics) -> dict[int, Sequence[str]]:
+    """The terms of the query for each language that the collection has.
+
+    Those of an example stand as they are in its own language; only those that other documents have count.
+    """
     if query.example is None:
-        return query.terms
-    own = Counter(chain.from_iterable(set(each.split()) for each in query.example.words))
+        return {language: query.words.terms(language) for language in counted.languages}
+    shared = _shared_terms(query.example, counted)
+    return dict.fromkeys(counted.languages, shared)
+
+
+def _shared_terms(example: Example, counted: statistics.Statistics) -> Sequence[str]:
+    own = Counter(chain.from_iterable(set(each.split()) for each in example.words))
     names = list(own)
     shared = {
         name
         for name, frequency in zip(names, counted.frequencies(names), strict=True)
         if frequency > own[name]
     }
-    return [term for term in query.terms if term in shared]
+    return [term for each in example.words for term in each.split() if term in shared]
 
 
 def mean_of(vectors: Sequence[ExampleVector], part: SearchPart) -> Vector | None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.core.errors import BadRequestError
+from holdfast.core.languages import ENGLISH_RULES
 from holdfast.core.text import is_plain
 from holdfast.search import tokenizer
 
@@ -25,6 +26,11 @@ class SearchRules:
 
     groups: tuple[tuple[tuple[str, ...], ...], ...] = ()
     stop_words: frozenset[str] = frozenset()
+    source: str = field(default="", compare=False, repr=False)
+
+    def in_language(self, language: int) -> SearchRules:
+        """The same rules, with the words in the form that they have in documents of this language."""
+        return _read(self.source, language) if self.source and language != ENGLISH_RULES else self
 
     def applied(self, terms: Sequence[str]) -> tuple[str, ...]:
         """The terms of a query without stop words and with synonyms; all of them if nothing would be left."""
@@ -63,14 +69,17 @@ def checked(rules: Mapping[str, Any]) -> dict[str, Any]:
 
 def read(rules: Mapping[str, Any] | None) -> SearchRules | None:
     """The stored rules in the form that queries need; None for none."""
-    return _read(json.dumps(rules, sort_keys=True)) if rules else None
+    return _read(json.dumps(rules, sort_keys=True), ENGLISH_RULES) if rules else None
 
 
 @functools.lru_cache(1000)
-def _read(text: str) -> SearchRules:
+def _read(text: str, language: int) -> SearchRules:
     rules = json.loads(text)
-    groups = tuple(
-        tuple(tuple(tokenizer.analyse(word)) for word in group) for group in rules.get(SYNONYMS, ())
-    )
-    stop_words = frozenset(term for word in rules.get(STOP_WORDS, ()) for term in tokenizer.analyse(word))
-    return SearchRules(groups, stop_words)
+
+    def terms(word: str) -> tuple[str, ...]:
+        return tuple(tokenizer.analyse(word, language=language))
+
+    groups = [[terms(word) for word in group] for group in rules.get(SYNONYMS, ())]
+    stop_words = frozenset(term for word in rules.get(STOP_WORDS, ()) for term in terms(word))
+    # A word that carries only grammar in this language has no terms, and would be in every query.
+    return SearchRules(tuple(tuple(filter(None, group)) for group in groups), stop_words, text)

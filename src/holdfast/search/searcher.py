@@ -15,13 +15,25 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Literal, NamedTuple, NoReturn, get_args
 
+from holdfast.core import languages
 from holdfast.core import text as texts
 from holdfast.core.errors import BadRequestError
 from holdfast.core.filters import Filter
-from holdfast.search import fusion, keyword, snippet, statistics, titles, tokenizer
+from holdfast.search import fusion, keyword, snippet, statistics, titles
 from holdfast.search import query as query_form
 from holdfast.search.fusion import Fused, LegScore
-from holdfast.search.query import KEYWORD, NO_FLOOR, TITLE, VECTOR, CollectionQuery, Embed, Floor, SearchPart
+from holdfast.search.query import (
+    EXAMPLE_WORDS,
+    KEYWORD,
+    NO_FLOOR,
+    NO_WORDS,
+    TITLE,
+    VECTOR,
+    CollectionQuery,
+    Embed,
+    Floor,
+    SearchPart,
+)
 from holdfast.search.rules import SearchRules
 from holdfast.search.snippet import Snippet
 from holdfast.store.base.database import Database, Tx
@@ -59,16 +71,17 @@ class Hit:
     source: str = "chunks"
     collection: str = ""
     weak: bool = False
+    language: str | None = None
 
     @property
     def snippet(self) -> Snippet:
         """The part of the text that best shows the match; computed on access."""
-        return snippet.cut(self.text, self.weights)
+        return snippet.cut(self.text, self.weights, language=languages.rules(self.language))
 
     @property
     def marks(self) -> tuple[tuple[int, int], ...]:
         """Where words of the query are in the text, as (from, to) in characters; computed on access."""
-        return snippet.marks(self.text, self.weights)
+        return snippet.marks(self.text, self.weights, languages.rules(self.language))
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +229,7 @@ class Searcher:
                     min(k, MOST_RANKED),
                     None,
                     only,
-                    tuple(chain.from_iterable(each.split() for each in example.words)),
+                    EXAMPLE_WORDS if any(example.words) else NO_WORDS,
                     query_form.mean_of(example.vectors, part),
                     part.provider,
                     part.model,
@@ -245,14 +258,13 @@ class Searcher:
         if k < 1:
             raise BadRequestError(f"k is {k}; use 1 or more")
         text = texts.plain(text[:LONGEST_QUERY])
-        terms = tuple(tokenizer.analyse(text, LONGEST_QUERY)) if mode != VECTOR else ()
         return CollectionQuery(
             tenant,
             part.collection,
             min(k, MOST_RANKED),
             tuple(documents) if documents is not None else None,
             only,
-            terms if part.rules is None else part.rules.applied(terms),
+            query_form.words_of(text, part.rules, LONGEST_QUERY) if mode != VECTOR else NO_WORDS,
             self._embedded(text, part.embed) if mode != KEYWORD else None,
             part.provider,
             part.model,
@@ -285,7 +297,7 @@ class Searcher:
         name = (query.tenant, query.collection)
         return (
             self._views.known(name, seen) is not None
-            and (not query.terms or (self._statistics.is_at(*name, seen) and self._titles.is_at(*name, seen)))
+            and (not query.words or (self._statistics.is_at(*name, seen) and self._titles.is_at(*name, seen)))
             and (query.vector is None or self._vectors.is_at(*name, seen))
         )
 
@@ -322,9 +334,10 @@ class Searcher:
         chance = frozenset[int]().union(*(legs.chance for _, legs in rankings))
         merged = fusion.merged([(model, each.legs) for model, each in rankings])
         best = _fused(merged, queries[0].k, chance)
-        weights: dict[str, float] = {}
+        weights: dict[int, dict[str, float]] = {}
         for _, legs in rankings:
-            weights |= legs.weights
+            for language, worth in legs.weights.items():
+                weights.setdefault(language, {}).update(worth)
         strong = frozenset[int]().union(*(legs.strong for _, legs in rankings))
         shown = stored.chunks_of(tx, queries[0].tenant, [one.chunk_id for one in best])
         named = tuple(dict.fromkeys(chain.from_iterable(query.legs for query in queries)))
@@ -347,20 +360,23 @@ class Searcher:
             own = query.example.head_id
             heads = [each for each in (view.heads if heads is None else heads) if each != own]
         legs: dict[str, Sequence[Ranked]] = {}
-        weights: dict[str, float] = {}
+        weights: dict[int, dict[str, float]] = {}
         titled: Sequence[titles.Titled] = ()
         depth = DEPTH if query.k <= DEPTH + 1 else DEEP
         knows = query.example is not None
-        if query.terms:
+        if query.words:
             counted = self._statistics.at(tx, *name, view)
-            terms = keyword.terms_of(query_form.shared_terms(query, counted), counted)
+            terms = keyword.terms_by_language(query_form.terms_by_language(query, counted), counted)
             if query.example is None:
                 known = self._titles.at(tx, *name, stamp)
                 among = None if heads is None else frozenset(heads)
-                titled = titles.rank(tx, *name, terms.frequencies, counted.chunks, known, heads=among)
+                frequencies = {language: each.frequencies for language, each in terms.items()}
+                titled = titles.rank(tx, *name, frequencies, counted.chunks, known, heads=among)
             legs[KEYWORD] = keyword.rank(tx, *name, terms, counted, heads=heads, depth=depth)
-            weights = {term.term: term.weight for term in terms.known}
-            knows = knows or bool(terms.known or titled)
+            weights = {
+                language: {term.term: term.weight for term in each.known} for language, each in terms.items()
+            }
+            knows = knows or bool(titled or any(each.known for each in terms.values()))
         if query.vector is not None:
             legs[VECTOR] = self._vectors.nearest(
                 tx, *name, view, query.vector, depth, heads=heads, provider=query.provider, model=query.model
@@ -391,10 +407,10 @@ class _NoDatabase(Tx):
 
 
 class _Legs(NamedTuple):
-    """The ranking of each leg, the worth of each term, and which chunks match well, or only by chance."""
+    """The ranking of each leg, the worth of terms by language, and which chunks match well, or by chance."""
 
     legs: Mapping[str, Sequence[Ranked]]
-    weights: Mapping[str, float]
+    weights: Mapping[int, Mapping[str, float]]
     strong: frozenset[int]
     chance: frozenset[int]
 
@@ -403,7 +419,7 @@ class _RankedChunks(NamedTuple):
     """The best chunks, best first, what each term of the query is worth, and which match more than weakly."""
 
     best: Sequence[Fused]
-    weights: Mapping[str, float]
+    weights: Mapping[int, Mapping[str, float]]
     strong: frozenset[int]
 
 
@@ -450,6 +466,7 @@ def _by_title(tx: Tx, legs: dict[str, Sequence[Ranked]], titled: Sequence[titles
 
 
 def _hit(one: Fused, chunk: stored.StoredChunk, ranked: _RankedChunks) -> Hit:
+    rules = languages.rules(chunk.language)
     return Hit(
         chunk.document_id,
         chunk.title,
@@ -461,7 +478,8 @@ def _hit(one: Fused, chunk: stored.StoredChunk, ranked: _RankedChunks) -> Hit:
         chunk.position,
         chunk.chunk_id,
         one.parts,
-        ranked.weights,
+        ranked.weights.get(rules, {}),
         collection=chunk.collection,
         weak=one.chunk_id not in ranked.strong,
+        language=chunk.language,
     )

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
+from holdfast.core.languages import ENGLISH_RULES
 from holdfast.search import tokenizer
 
 WIDTH = 240
@@ -21,9 +22,11 @@ class Snippet:
     marks: tuple[tuple[int, int], ...]
 
 
-def cut(text: str, weights: Mapping[str, float], width: int = WIDTH) -> Snippet:
+def cut(
+    text: str, weights: Mapping[str, float], width: int = WIDTH, language: int = ENGLISH_RULES
+) -> Snippet:
     """The best part of about `width` characters: the most weight of different words, then the earliest."""
-    matches = list(tokenizer.matches(text[:_READ], weights.keys()))
+    matches = list(tokenizer.matches(text[:_READ], weights.keys(), language))
     first, last = _best(matches, weights, width)
     if first is None:
         start, end = 0, min(len(text), width)
@@ -38,9 +41,11 @@ def cut(text: str, weights: Mapping[str, float], width: int = WIDTH) -> Snippet:
     return Snippet(text[start:end], start, marks)
 
 
-def marks(text: str, weights: Mapping[str, float]) -> tuple[tuple[int, int], ...]:
+def marks(
+    text: str, weights: Mapping[str, float], language: int = ENGLISH_RULES
+) -> tuple[tuple[int, int], ...]:
     """Where the words are in the whole text, as far as it is searched."""
-    return tuple((start, end) for start, end, _ in tokenizer.matches(text[:_READ], weights.keys()))
+    return tuple((start, end) for start, end, _ in tokenizer.matches(text[:_READ], weights.keys(), language))
 
 
 def _best(

@@ -12,10 +12,11 @@ database's full-text index finds the chunks. Removed chunks then still count unt
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from holdfast.core.languages import ENGLISH_RULES
 from holdfast.extras import LazyModule
 from holdfast.search import postings, term_counts
 from holdfast.search.postings import PostingBlock
@@ -40,7 +41,10 @@ MOST_SMALL = 8
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """Statistics of the documents visible at one `publish_seq`. Immutable."""
+    """Statistics of the documents visible at one `publish_seq`. Immutable.
+
+    A block has chunks of one language: a query's words are looked up in it in the form of that language.
+    """
 
     publish_seq: int
     heads: Mapping[int, int]
@@ -48,6 +52,7 @@ class Statistics:
     chunks: int
     length: int
     has_postings: bool
+    averages: Mapping[int, float] = field(default_factory=dict)
 
     @property
     def nbytes(self) -> int:
@@ -57,7 +62,16 @@ class Statistics:
     @property
     def average(self) -> float:
         """The mean length of a chunk, in terms; never zero."""
-        return max(1.0, self.length / self.chunks) if self.chunks else 1.0
+        return _average(self.chunks, self.length)
+
+    @property
+    def languages(self) -> Sequence[int]:
+        """The numbers of the languages by whose rules its chunks were analysed; there is always one."""
+        return list(self.averages) or [ENGLISH_RULES]
+
+    def average_in(self, language: int) -> float:
+        """The mean length of a chunk in this language, in terms; never zero."""
+        return self.averages.get(language, self.average)
 
     def frequencies(self, terms: Sequence[str]) -> list[int]:
         """In how many chunks each term occurs."""
@@ -98,8 +112,7 @@ def _bring(tx: Tx, view: stored.CollectionSnapshot, old: Statistics | None) -> S
     blocks = _without(old.blocks if old is not None else (), gone)
     has_postings = old is None or old.has_postings
     if fresh:
-        come = _loaded(tx, fresh)
-        blocks.append(come if has_postings else come.bare())
+        blocks += [come if has_postings else come.bare() for come in _loaded(tx, fresh)]
     return _statistics(view, _tidied(blocks), has_postings=has_postings)
 
 
@@ -121,9 +134,14 @@ def _tidied(blocks: Sequence[PostingBlock]) -> list[PostingBlock]:
     """The same in fewer blocks if many are small; blocks with more than half masked are compacted."""
     result = [one if 2 * len(one) > len(one.ids) else postings.merged([one]) for one in blocks if len(one)]
     for size in TIERS:
-        small = [one for one in result if len(one.ids) < size]
-        if len(small) > MOST_SMALL:
-            result = [one for one in result if len(one.ids) >= size] + [postings.merged(small)]
+        by_language: dict[int, list[PostingBlock]] = {}
+        for one in result:
+            if len(one.ids) < size:
+                by_language.setdefault(one.language, []).append(one)
+        for language, small in by_language.items():
+            if len(small) > MOST_SMALL:
+                others = [one for one in result if len(one.ids) >= size or one.language != language]
+                result = [*others, postings.merged(small)]
     return result
 
 
@@ -133,18 +151,30 @@ def _statistics(
     has_postings = has_postings and sum(one.postings for one in blocks) <= MOST_POSTINGS
     if not has_postings:
         blocks = [one.bare() for one in blocks]
+    sums: dict[int, tuple[int, int]] = {}
+    for one in blocks:
+        chunks, length = sums.get(one.language, (0, 0))
+        sums[one.language] = chunks + len(one), length + one.length
     return Statistics(
         view.publish_seq,
         view.heads,
         tuple(blocks),
-        sum(map(len, blocks)),
-        sum(one.length for one in blocks),
+        sum(chunks for chunks, _ in sums.values()),
+        sum(length for _, length in sums.values()),
         has_postings,
+        {language: _average(*sums[language]) for language in sorted(sums)},
     )
 
 
-def _loaded(tx: Tx, fresh: Sequence[int]) -> PostingBlock:
-    """The chunks of these documents, from their counts, or from their words if the counts do not match."""
+def _average(chunks: int, length: int) -> float:
+    return max(1.0, length / chunks) if chunks else 1.0
+
+
+def _loaded(tx: Tx, fresh: Sequence[int]) -> list[PostingBlock]:
+    """The chunks of these documents, from their counts, or from their words if the counts do not match.
+
+    One block for each language; documents without counts are taken for English.
+    """
     there = stored.counted(tx, fresh)
     whole: dict[int, list[SliceTerms]] = {}
     for head, one in there.items():
@@ -157,8 +187,22 @@ def _loaded(tx: Tx, fresh: Sequence[int]) -> PostingBlock:
     for head, words in words_by_head.items():
         if (decoded := term_counts.decode(encode(words)[2])) is not None:
             whole[head] = [decoded]
-    return postings.block(
-        [chunk_id for head in whole for chunk_id in there[head].ids],
-        [head for head in whole for _ in there[head].ids],
-        [one for slices in whole.values() for one in slices],
-    )
+    by_language: dict[int, _Loaded] = {}
+    for head, slices in whole.items():
+        at = 0
+        for terms in slices:
+            loaded = by_language.setdefault(terms.language, _Loaded([], [], []))
+            ids = there[head].ids[at : at + len(terms.lengths)]
+            loaded.ids.extend(ids)
+            loaded.heads.extend([head] * len(ids))
+            loaded.slices.append(terms)
+            at += len(ids)
+    return [postings.block(*each, language) for language, each in by_language.items()]
+
+
+class _Loaded(NamedTuple):
+    """What a block is made of."""
+
+    ids: list[int]
+    heads: list[int]
+    slices: list[SliceTerms]

@@ -13,6 +13,7 @@ from array import array
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from holdfast.core.languages import ENGLISH_RULES
 from holdfast.extras import LazyModule
 
 if TYPE_CHECKING:
@@ -22,8 +23,9 @@ else:
     np = LazyModule("numpy")
 
 
-# Format, bytes per row, bytes per count, chunks, terms, postings.
-_HEADER = struct.Struct("<BBBxIII")
+# Format, bytes per row, bytes per count, language, chunks, terms, postings. Releases before languages were
+# told apart wrote 0 for the language, which stands for their rules, and do not read it.
+_HEADER = struct.Struct("<BBBBIII")
 _FORMAT = 2
 _LONGEST = 0xFFFF
 WIDTH = 4  # bytes of a term's number
@@ -60,7 +62,7 @@ class SliceTerms(NamedTuple):
     """The lengths of a slice's chunks, its terms, and a posting for each term and chunk that has it.
 
     `counts` is the number of postings per term; they are in the order of the terms, as the row of the chunk
-    and the number of occurrences.
+    and the number of occurrences. `language` is the number of the language whose rules made the terms.
     """
 
     lengths: Whole
@@ -68,14 +70,15 @@ class SliceTerms(NamedTuple):
     counts: Whole
     rows: Whole
     times: Whole
+    language: int = ENGLISH_RULES
 
 
-def encode(chunks: Iterable[str | None]) -> tuple[int, int, bytes]:
+def encode(chunks: Iterable[str | None], language: int = ENGLISH_RULES) -> tuple[int, int, bytes]:
     """As `pack`, from the chunks' `words`."""
-    return pack([listed(words.split(" ") if words else ()) for words in chunks])
+    return pack([listed(words.split(" ") if words else ()) for words in chunks], language)
 
 
-def pack(chunks: Sequence[bytes]) -> tuple[int, int, bytes]:
+def pack(chunks: Sequence[bytes], language: int = ENGLISH_RULES) -> tuple[int, int, bytes]:
     """Number of chunks, length in terms, and the packed postings of one slice, from its chunks' numbers."""
     lengths = np.array([len(numbers) // WIDTH for numbers in chunks], dtype=np.int64)
     keys = np.frombuffer(b"".join(chunks), dtype=np.uint32).astype(np.uint64)
@@ -89,7 +92,7 @@ def pack(chunks: Sequence[bytes]) -> tuple[int, int, bytes]:
     numbers, counts = named[edges[:-1]], edges[1:] - edges[:-1]
     wide, often = _form(len(chunks)), _form(int(times.max()) if len(times) else 0)
     parts = (
-        _HEADER.pack(_FORMAT, int(wide[2]), int(often[2]), len(chunks), len(numbers), len(pairs)),
+        _HEADER.pack(_FORMAT, int(wide[2]), int(often[2]), language, len(chunks), len(numbers), len(pairs)),
         np.minimum(lengths, _LONGEST).astype("<u2").tobytes(),
         numbers.astype("<u4").tobytes(),
         counts.astype(wide).tobytes(),
@@ -115,7 +118,7 @@ def decode(terms: bytes) -> SliceTerms | None:
     """The postings of one slice; None for another release's format, to be rebuilt from the chunks."""
     if len(terms) < _HEADER.size or terms[0] != _FORMAT:
         return None
-    _, wide, often, chunks, numbers, postings = _HEADER.unpack_from(terms)
+    _, wide, often, language, chunks, numbers, postings = _HEADER.unpack_from(terms)
     arrays, at = [], _HEADER.size
     for form, count in (
         ("<u2", chunks),
@@ -126,4 +129,5 @@ def decode(terms: bytes) -> SliceTerms | None:
     ):
         arrays.append(np.frombuffer(terms, dtype=form, count=count, offset=at))
         at += arrays[-1].nbytes
-    return SliceTerms(*arrays)
+    lengths, named, counts, rows, times = arrays
+    return SliceTerms(lengths, named, counts, rows, times, language)

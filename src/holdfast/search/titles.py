@@ -11,6 +11,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import partial
 
+from holdfast.core import languages
 from holdfast.search import bm25, tokenizer
 from holdfast.store.base.database import Tx
 from holdfast.store.search import search_reads as stamps
@@ -72,7 +73,7 @@ def rank(
     tx: Tx,
     tenant: str,
     collection: str,
-    query: Mapping[str, int],
+    queries: Mapping[int, Mapping[str, int]],
     chunks: int,
     titles: Titles,
     *,
@@ -80,36 +81,43 @@ def rank(
 ) -> list[Titled]:
     """The visible documents whose titles match best, best first; only of `heads` if given.
 
-    `query` maps its terms to how many of the `chunks` have each. Trust is the share of the query's weight
-    that the title has, less if it has other words as well.
+    For each language `queries` maps the query's terms to how many of the `chunks` have each. Trust is the
+    share of the query's weight that the title has, less if it has other words as well.
     """
-    weights = _weights(query, chunks, titles)
-    whole = sum(weights.values())
-    scores: dict[str, float] = {}
-    for term, weight in weights.items():
-        for document in titles.having.get(term, ()):
-            scores[document] = scores.get(document, 0.0) + weight
-    fitting = [
-        (score * _fullness(titles.terms[document], weights), document)
-        for document, score in scores.items()
-        if score >= LEAST * whole
-    ]
+    fitting: list[tuple[float, str, float]] = []
+    for language, query in queries.items():
+        weights = _weights({_tagged(term, language): query[term] for term in query}, chunks, titles)
+        fitting += _fitting(weights, titles)
     fitting.sort(key=lambda one: (-round(one[0], 6), one[1]))
     titled: list[Titled] = []
     # Which documents have which head is only known to the database, so that those of others are read in vain.
     step = MOST if heads is None else LOOKED_UP
     for first in range(0, min(len(fitting), MOST if heads is None else MOST_LOOKED_UP), step):
         best = fitting[first : first + step]
-        begins = stored.beginnings(tx, tenant, collection, [document for _, document in best])
+        begins = stored.beginnings(tx, tenant, collection, [document for _, document, _ in best])
         titled += [
             Titled(beginning.head_id, beginning.chunk_id, score, score / whole)
-            for score, document in best
+            for score, document, whole in best
             if (beginning := begins.get(document)) is not None
             and (heads is None or beginning.head_id in heads)
         ]
         if len(titled) >= MOST:
             break
     return titled[:MOST]
+
+
+def _fitting(weights: Mapping[str, float], titles: Titles) -> list[tuple[float, str, float]]:
+    """The documents whose titles match, with their scores, and the weight of the whole query."""
+    whole = sum(weights.values())
+    scores: dict[str, float] = {}
+    for term, weight in weights.items():
+        for document in titles.having.get(term, ()):
+            scores[document] = scores.get(document, 0.0) + weight
+    return [
+        (score * _fullness(titles.terms[document], weights), document, whole)
+        for document, score in scores.items()
+        if score >= LEAST * whole
+    ]
 
 
 def _weights(query: Mapping[str, int], chunks: int, titles: Titles) -> dict[str, float]:
@@ -138,11 +146,11 @@ def _bring(tx: Tx, tenant: str, collection: str, stamp: stamps.Stamp, old: Title
         return own[term]
 
     rows = stored.titles(tx, tenant, collection, since=old.read_at if old is not None else 0.0)
-    for document, title, name, updated_at, deleted in rows:
+    for document, title, name, updated_at, deleted, language in rows:
         if changed.get(document) == updated_at:
             continue
         changed[document] = updated_at
-        terms = frozenset() if deleted else _terms(title, name)
+        terms = frozenset() if deleted else _terms(title, name, languages.rules(language))
         before = known.pop(document, frozenset())
         for gone in before - terms:
             those(gone).discard(document)
@@ -153,6 +161,11 @@ def _bring(tx: Tx, tenant: str, collection: str, stamp: stamps.Stamp, old: Title
     return Titles(stamp.publish_seq, stamp.read_at, known, having | own, changed)
 
 
-def _terms(title: str, name: str) -> frozenset[str]:
+def _terms(title: str, name: str, language: int = languages.ENGLISH_RULES) -> frozenset[str]:
     called = f"{_SUFFIX.sub('', title)}\n{_SUFFIX.sub('', name)}"
-    return frozenset(tokenizer.analyse(called, _LONGEST))
+    return frozenset(_tagged(term, language) for term in tokenizer.analyse(called, _LONGEST, language))
+
+
+def _tagged(term: str, language: int) -> str:
+    """The term of a title in another language than English: no term has a colon."""
+    return term if language == languages.ENGLISH_RULES else f"{language}:{term}"

@@ -6,7 +6,8 @@ long as both use it; `VERSION` names the rules, and words of another version mus
 
 The rules: one form for each letter (`letter_folding`); stop words dropped; English stems (`stem`); *wi-fi*
 and *camelCase* give their parts and the whole; numbers stay, without thousands separators; Chinese, Japanese,
-Korean and Thai give overlapping pairs of characters.
+Korean and Thai give overlapping pairs of characters. In a document of another language words have the stems
+of that language (`language_terms`): a text is analysed by the number of its language (`core.languages`).
 
 Each distinct spelling is computed once and cached, so a long text costs one dictionary look-up per word.
 """
@@ -17,13 +18,15 @@ from collections.abc import Set as AbstractSet
 from itertools import chain, pairwise
 from typing import NamedTuple, TypeVar
 
-from holdfast.search import letter_folding, term_counts
+from holdfast.core.languages import ENGLISH_RULES
+from holdfast.search import language_terms, letter_folding, term_counts
 from holdfast.search.stem import keeps_prefix, stem
 
 VERSION = "2"
 LONGEST = 40
 MOST_TERMS = 6000  # per text: this many of the longest, at four bytes a letter, fit a tsvector
 _REMEMBERED = 200_000
+_REMEMBERED_MORE = 50_000  # for each language but English
 _WORTH_REMEMBERING = 32
 _FEW_TERMS = 4  # more are rare, and would let hostile text grow the cache without bound
 
@@ -56,10 +59,10 @@ STOP_WORDS = frozenset(_STOP_WORDS.split())
 _NAMES = frozenset({"IT", "US", "WHO"})
 
 
-def analyse(text: str, most: int = MOST_TERMS) -> list[str]:
+def analyse(text: str, most: int = MOST_TERMS, language: int = ENGLISH_RULES) -> list[str]:
     """The terms of a text, in order and with repetitions; the first `most` of them."""
     pattern = _RAW_ASCII if text.isascii() else _RAW
-    return list(chain.from_iterable(map(_known.__getitem__, pattern.findall(text))))[:most]
+    return list(chain.from_iterable(map(_words_of(language).__getitem__, pattern.findall(text))))[:most]
 
 
 class TextTerms(NamedTuple):
@@ -69,15 +72,15 @@ class TextTerms(NamedTuple):
     numbers: bytes
 
 
-def terms_of(text: str) -> TextTerms:
+def terms_of(text: str, language: int = ENGLISH_RULES) -> TextTerms:
     """The result of `analyse` for a text to be stored."""
-    if text.isascii():
+    if language == ENGLISH_RULES and text.isascii():
         # No word contains a space, so whole space-separated tokens are looked up: a fraction of the time.
         tokens = map(_known_whole.__getitem__, text.split())
         parts, numbers = zip(*tokens, strict=True) if text and not text.isspace() else ((), ())
         if len(listed := b"".join(numbers)) <= MOST_TERMS * term_counts.WIDTH:
             return TextTerms(" ".join(filter(None, parts)), listed)
-    return _terms_of(analyse(text))
+    return _terms_of(analyse(text, language=language))
 
 
 def _terms_of(terms: Sequence[str]) -> TextTerms:
@@ -89,18 +92,70 @@ def joined(text: str) -> str | None:
     return terms_of(text).words or None
 
 
-def matches(text: str, terms: AbstractSet[str]) -> Iterator[tuple[int, int, AbstractSet[str]]]:
+def matches(
+    text: str, terms: AbstractSet[str], language: int = ENGLISH_RULES
+) -> Iterator[tuple[int, int, AbstractSet[str]]]:
     """(start, end, terms) of each word in a text that gives any of these terms."""
     pattern = _RAW_ASCII if text.isascii() else _RAW
+    words = _words_of(language)
     beginnings = {term[:2] for term in terms}
     giving = {
         raw: terms & set(of_word)
         for raw in (set(pattern.findall(text)) if terms else ())
-        if (raw in _known or _may_give(raw, beginnings)) and not terms.isdisjoint(of_word := _known[raw])
+        if (language != ENGLISH_RULES or raw in words or _may_give(raw, beginnings))
+        and not terms.isdisjoint(of_word := words[raw])
     }
     for match in pattern.finditer(text) if giving else ():
         if (matched := giving.get(match.group())) is not None:
-            yield match.start(), match.end(), matched
+            yield from _exact(match.group(), match.start(), matched, language)
+
+
+def _exact(
+    raw: str, start: int, terms: AbstractSet[str], language: int
+) -> Iterator[tuple[int, int, AbstractSet[str]]]:
+    """A match at the characters that give it: where there are no spaces, a run is a whole sentence."""
+    origins = _origins(raw) if not raw.isascii() and letter_folding.UNSPACED.search(raw) else None
+    if origins is None:
+        yield start, start + len(raw), terms
+        return
+    spans: list[tuple[int, int, set[str]]] = []
+    for begin, end, term in _spans(raw, language):
+        if term not in terms:
+            continue
+        first, last = origins[begin], origins[end - 1] + 1
+        if spans and first <= spans[-1][1]:
+            spans[-1] = spans[-1][0], max(last, spans[-1][1]), spans[-1][2] | {term}
+        else:
+            spans.append((first, last, {term}))
+    if not spans:
+        spans = [(0, len(raw), set(terms))]
+    yield from ((start + first, start + last, some) for first, last, some in spans)
+
+
+def _origins(raw: str) -> list[int] | None:
+    """The position in `raw` of each letter of its composed form; None if letters depend on one another."""
+    letters = [letter_folding.composed(letter) for letter in raw]
+    if "".join(letters) != letter_folding.composed(raw):
+        return None
+    return [at for at, letter in enumerate(letters) for _ in letter]
+
+
+def _spans(raw: str, language: int) -> Iterator[tuple[int, int, str]]:
+    """The terms of a run with unspaced characters, with their positions in its composed form, in order."""
+    composed, words = letter_folding.composed(raw), _words_of(language)
+    at = 0
+    for unspaced in letter_folding.UNSPACED.finditer(composed):
+        yield from ((at, unspaced.start(), term) for term in words[composed[at : unspaced.start()]])
+        first, run = unspaced.start(), unspaced.group()
+        if language != ENGLISH_RULES:
+            spans = sorted(language_terms.unspaced_terms(language, run))
+            yield from ((first + begin, first + end, term) for begin, end, term in spans)
+        else:
+            yield from (
+                (first + step, first + step + len(term), term) for step, term in enumerate(_pairs(run))
+            )
+        at = unspaced.end()
+    yield from ((at, len(composed), term) for term in words[composed[at:]])
 
 
 def _may_give(raw: str, beginnings: AbstractSet[str]) -> bool:
@@ -117,10 +172,12 @@ Value = TypeVar("Value")
 class _Remembered(dict[str, Value]):
     """A cache by spelling. Two threads may compute the same entry; the results are equal."""
 
+    most = _REMEMBERED
+
     def remember(self, raw: str, value: Value) -> Value:
         """Cache the value, unless the spelling is so long that it will hardly occur again; returns it."""
         if len(raw) <= _WORTH_REMEMBERING:
-            if len(self) >= _REMEMBERED:
+            if len(self) >= self.most:
                 self.clear()
             self[raw] = value
         return value
@@ -141,13 +198,37 @@ class _KnownWhole(_Remembered[TextTerms]):
         return self.remember(raw, _terms_of(analyse(raw)))
 
 
+class _KnownIn(_Remembered[tuple[str, ...]]):
+    """The terms of a word in a language other than English."""
+
+    most = _REMEMBERED_MORE
+
+    def __init__(self, language: int) -> None:
+        super().__init__()
+        self._language = language
+
+    def __missing__(self, raw: str) -> tuple[str, ...]:
+        terms = tuple(term[:LONGEST] for term in _terms(raw, self._language))
+        return self.remember(raw, terms) if len(terms) <= _FEW_TERMS else terms
+
+
 _known = _Known()
 _known_whole = _KnownWhole()
+_known_in: dict[int, _KnownIn] = {}
 
 
-def _terms(raw: str) -> Iterator[str]:
+def _words_of(language: int) -> _Remembered[tuple[str, ...]]:
+    if language == ENGLISH_RULES:
+        return _known
+    if (known := _known_in.get(language)) is None:
+        known = _known_in.setdefault(language, _KnownIn(language))
+    return known
+
+
+def _terms(raw: str, language: int = ENGLISH_RULES) -> Iterator[str]:
     """The terms of one run of letters, digits and joining characters."""
-    if raw.isascii() and raw.isalnum() and (raw in _NAMES or raw.isdigit() or raw[1:].islower()):
+    is_word = raw.isascii() and raw.isalnum() and language == ENGLISH_RULES
+    if is_word and (raw in _NAMES or raw.isdigit() or raw[1:].islower()):
         # The common case.
         word = raw.lower()
         if word not in STOP_WORDS or raw in _NAMES:
@@ -158,12 +239,14 @@ def _terms(raw: str) -> Iterator[str]:
         raw = raw.replace(".", "")
     for piece in raw.split("."):
         if not _NEGATIONS.fullmatch(piece):
-            yield from _compound(piece)
+            yield from _compound(piece, language)
 
 
-def _compound(piece: str) -> Iterator[str]:
+def _compound(piece: str, language: int) -> Iterator[str]:
     """The parts of *wi-fi* or *readFile*, and the whole when there are two or three."""
     piece = _ELISIONS.sub("", _CLITICS.sub("", piece))
+    if language != ENGLISH_RULES:
+        piece = language_terms.without_elision(language, piece)
     if any(mark in piece for mark in _APOSTROPHES):
         piece = "".join(letter for letter in piece if letter not in _APOSTROPHES)
     parts = [part for part in _NOT_WORD.split(piece) if part]
@@ -172,12 +255,15 @@ def _compound(piece: str) -> Iterator[str]:
     whole = 1 < len(parts) <= 3 and len(piece) <= LONGEST and piece.isascii()
     for at, part in enumerate(parts):
         if not (whole and at == 0 and len(part) == 1 and part.isalpha()):
-            yield from _word(part)
+            yield from _word(part, language)
     if whole:
-        yield from _word("".join(parts))
+        yield from _word("".join(parts), language)
 
 
-def _word(part: str) -> Iterator[str]:
+def _word(part: str, language: int) -> Iterator[str]:
+    if language != ENGLISH_RULES:
+        yield from language_terms.terms(language, part)
+        return
     folded = letter_folding.fold(part)
     if folded.isascii() and folded.isalnum():
         if folded not in STOP_WORDS:

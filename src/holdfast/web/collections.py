@@ -37,6 +37,7 @@ OPTIONS = {
     "slice_rows": ("Rows per part", "How many table rows one task processes."),
     "ocr": ("OCR", "auto, on or off: reads pages without text."),
     "ocr_languages": ("OCR languages", "Languages of scanned pages, such as eng+deu."),
+    "language": ("Language", "auto, or a code such as de: by its rules words are searched."),
     "delimiter": ("Delimiter", "Text that always ends a chunk. Optional."),
     "provider": ("Provider", "The embedding provider, by its name in the settings."),
     "model": ("Model", "The embedding model."),

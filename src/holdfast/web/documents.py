@@ -10,6 +10,7 @@ from fastapi import Depends, Query, Request
 from fastapi.responses import Response
 
 from holdfast.bootstrap import AppServices
+from holdfast.core import languages
 from holdfast.core.records import TENANT, Spent
 from holdfast.core.states import LIVE
 from holdfast.service import explanations, formatting
@@ -237,6 +238,7 @@ def _facts(document: Document) -> list[tuple[str, Any]]:
         ("File", document.name or None),
         ("URL", document.url),
         ("Format", (document.format or "").upper() or None),
+        ("Language", languages.name_of(document.language) or None),
         ("Size", formatting.size(document.size)),
         ("Pages", formatting.number(document.pages)),
         ("Chunks", formatting.number(document.chunks)),

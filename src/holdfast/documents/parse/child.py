@@ -99,9 +99,19 @@ def _do(reader: DocumentReader, request: dict[str, Any], source: SourceFile | No
         return _inside(reader, request, source, document_format)
     if request["ask"] in {"thumbnail", "page", "recognise"}:
         return _picture(reader, request, source, document_format)
-    units, name = UnitRange(request["first"], request["last"]), request.get("name", "")
+    return _text(reader, request, source, document_format)
+
+
+def _text(
+    reader: DocumentReader, request: dict[str, Any], source: SourceFile, document_format: Format
+) -> Any:
+    name = request.get("name", "")
+    if request["ask"] == "language":
+        samples = [UnitRange(first, last) for first, last in request["samples"]]
+        return reader.language(source, document_format, samples, name)
+    units = UnitRange(request["first"], request["last"])
     if request["ask"] == "cut":
-        known = KnownSlices(tuple(request["parts"]), frozenset(request["digests"]))
+        known = KnownSlices(tuple(request["parts"]), frozenset(request["digests"]), request["language"])
         recognised = wire.pages_from(request["recognised"])
         cut_slice = reader.cut(source, document_format, units, _options(request), known, recognised, name)
         return wire.cut_to(cut_slice)

@@ -138,8 +138,23 @@ class Parser:
         known = known or KnownSlices()
         request = _request("cut", document_format, units, name) | _cutting(options)
         request |= {"parts": list(known.parts), "digests": list(known.digests), **_secret(password)}
-        request |= {"recognised": wire.pages_to(recognised)}
+        request |= {"recognised": wire.pages_to(recognised), "language": known.language}
         return _shaped(wire.cut_from, self._ask(request, path, seconds))
+
+    def language(
+        self,
+        path: Path,
+        document_format: Format,
+        samples: Sequence[UnitRange],
+        *,
+        password: str | None = None,
+        name: str = "",
+    ) -> str | None:
+        """The language of a document, told from these ranges of it; None if it cannot be told."""
+        self._measure(path)
+        request: dict[str, Any] = {"ask": "language", "format": document_format.value, **_secret(password)}
+        request |= {"samples": [[units.first, units.last] for units in samples], "name": name}
+        return _shaped(wire.language_from, self._ask(request, path))
 
     def recognise(
         self,

@@ -5,13 +5,13 @@ are parsed once for both, and sheets are read on from where the last slice ended
 """
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from holdfast.core import keys
+from holdfast.core import keys, languages
 from holdfast.core.errors import HoldfastError, WorkError
-from holdfast.documents import chunk
+from holdfast.documents import chunk, language
 from holdfast.documents.chunk import ChunkOptions, ChunkText
 from holdfast.documents.parse import (
     archive,
@@ -40,6 +40,7 @@ from holdfast.documents.parse.records import (
     ParseLimits,
     RecognisedPage,
     RecognisedWord,
+    Role,
     Unit,
     UnitRange,
     has_text,
@@ -49,10 +50,14 @@ from holdfast.documents.parse.source import Readable, password_of
 
 @dataclass(frozen=True, slots=True)
 class KnownSlices:
-    """Digests of slices that need not be cut, each of a slice's content and `parts`."""
+    """Digests of slices that need not be cut, each of a slice's content, `parts` and language.
+
+    With the language `auto` it is told from the text of the slice.
+    """
 
     parts: tuple[str, ...] = ()
     digests: frozenset[str] = frozenset()
+    language: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +66,8 @@ class Cut:
 
     `pieces` is None for a known slice. `exact` is false for a text that was cut as another format
     than the one it would be recognised as. `skipped` are the characters that nobody can read, left out.
-    `readings` are those of pages that are not plain text, `headings` those in its text.
+    `readings` are those of pages that are not plain text, `headings` those in its text. `language` is that of
+    the text, None if it is not known.
     """
 
     digest: str
@@ -71,16 +77,35 @@ class Cut:
     skipped: int = 0
     readings: tuple[PageReading, ...] = ()
     headings: tuple[OutlineEntry, ...] = ()
+    language: str | None = None
+
+
+def language_of(pages: Iterable[Page]) -> str | None:
+    """The language of these pages; None if it cannot be told."""
+    return language.detect(
+        block.text for page in pages for block in page.blocks if block.role is not Role.CODE
+    )
 
 
 def cut(pages: Sequence[Page], document_format: Format, options: ChunkOptions, known: KnownSlices) -> Cut:
     """The pages of a slice, cut unless they are known."""
     pages, skipped = machine_data.readable(pages)
-    digest = keys.digest(records.digest(pages, document_format), *known.parts)
+    spoken = language_of(pages) if known.language == languages.AUTO else known.language
+    # English adds nothing: slices from before languages were told apart are still known.
+    by_rules = () if languages.rules(spoken) == languages.ENGLISH_RULES else (str(spoken),)
+    digest = keys.digest(records.digest(pages, document_format), *known.parts, *by_rules)
     pieces = None if digest in known.digests else chunk.cut(pages, options)
     readings = records.readings(pages) if document_format in PAGED else ()
     headings = records.headings(pages)
-    return Cut(digest, len(pages), pieces, skipped=skipped, readings=readings, headings=headings)
+    return Cut(
+        digest,
+        len(pages),
+        pieces,
+        skipped=skipped,
+        readings=readings,
+        headings=headings,
+        language=spoken,
+    )
 
 
 def with_recognised(pages: Sequence[Page], recognised: Sequence[Page]) -> list[Page]:
@@ -240,6 +265,13 @@ class DocumentReader:
         """The chunks of a slice, with the pages of it that were recognised."""
         pages = with_recognised(self.read(path, document_format, units, name), recognised)
         return cut(pages, document_format, options, known)
+
+    def language(
+        self, path: Readable, document_format: Format, samples: Iterable[UnitRange], name: str = ""
+    ) -> str | None:
+        """The language of a document, told from these ranges of it."""
+        pages = (page for units in samples for page in self.read(path, document_format, units, name))
+        return language_of(pages)
 
     def recognise(
         self, path: Readable, document_format: Format, number: int, languages: str

@@ -21,6 +21,8 @@ SLICE_SCANS = 4
 MOST_ENTRIES = 2000
 MOST_SLICE_ENTRIES = 500
 MOST_ENTRY_TITLE = 200
+# The rows of a sheet from which its language is told.
+SAMPLE_ROWS = 200
 
 
 class Format(enum.StrEnum):
@@ -300,6 +302,15 @@ def slices(outline: Outline, *, pages: int = 12, rows: int = 3000) -> tuple[Unit
     if row >= start:
         ranges.append(UnitRange(start, row))
     return tuple(ranges)
+
+
+def samples(outline: Outline) -> tuple[UnitRange, ...]:
+    """Small ranges that stand for the whole document: its beginning, and of pages some of its middle."""
+    if outline.unit is not Unit.PAGE:
+        return (UnitRange(1, min(outline.units, SAMPLE_ROWS)),)
+    middle = max(3, outline.units // 2)
+    ranges = (UnitRange(1, min(2, outline.units)), UnitRange(middle, min(middle + 1, outline.units)))
+    return tuple(each for each in ranges if each.first <= each.last)
 
 
 def _page_ranges(outline: Outline, pages: int) -> Iterator[UnitRange]:

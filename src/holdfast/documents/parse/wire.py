@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from holdfast.core.languages import LANGUAGES
 from holdfast.core.text import plain
 from holdfast.documents.chunk import ChunkText
 from holdfast.documents.parse import properties, records
@@ -150,32 +151,42 @@ def cut_to(cut: Cut) -> list[Any]:
     readings = [[each.page, each.quality, each.confidence, each.gap, each.picture] for each in cut.readings]
     entries = [asdict(each) for each in cut.headings]
     if cut.pieces is None:
-        return [cut.digest, cut.pages, cut.exact, cut.skipped, [], None, readings, entries]
+        return [cut.digest, cut.pages, cut.exact, cut.skipped, [], None, readings, entries, cut.language]
     paths: dict[tuple[str, ...], int] = {}
     flat = [
         value
         for piece in cut.pieces
         for value in (piece.text, piece.page, paths.setdefault(piece.headings, len(paths)))
     ]
-    return [cut.digest, cut.pages, cut.exact, cut.skipped, list(paths), flat, readings, entries]
+    return [cut.digest, cut.pages, cut.exact, cut.skipped, list(paths), flat, readings, entries, cut.language]
 
 
 def cut_from(message: list[Any]) -> Cut:
     """The chunks in a message; IndexError, TypeError or ValueError if invalid."""
-    digest, pages, exact, skipped, paths, flat, read, entries = message
+    digest, pages, exact, skipped, paths, flat, read, entries, spoken = message
     readings = tuple(
         PageReading(int(page), Quality(quality), *_reading(confidence, gap, picture))
         for page, quality, confidence, gap, picture in read
     )
     seen = _entries_from(entries)[: records.MOST_SLICE_ENTRIES]
     if flat is None:
-        return Cut(str(digest), int(pages), None, bool(exact), int(skipped), readings, seen)
+        return Cut(
+            str(digest), int(pages), None, bool(exact), int(skipped), readings, seen, language_from(spoken)
+        )
     headings = [tuple(str(text) for text in path) for path in paths]
     pieces = [
         ChunkText(str(text), int(page), headings[int(path)])
         for text, page, path in zip(flat[0::3], flat[1::3], flat[2::3], strict=True)
     ]
-    return Cut(str(digest), int(pages), pieces, bool(exact), int(skipped), readings, seen)
+    about = (readings, seen, language_from(spoken))
+    return Cut(str(digest), int(pages), pieces, bool(exact), int(skipped), *about)
+
+
+def language_from(message: Any) -> str | None:
+    """The language in a message; ValueError for one that there is not."""
+    if message is not None and message not in LANGUAGES:
+        raise ValueError("not a language")
+    return None if message is None else str(message)
 
 
 def recognised_to(page: RecognisedPage) -> dict[str, Any]:

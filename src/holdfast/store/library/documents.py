@@ -8,12 +8,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, Select, and_, bindparam, literal, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Row,
+    Select,
+    Text,
+    and_,
+    bindparam,
+    case,
+    func,
+    literal,
+    select,
+    update,
+)
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from holdfast.core import gaps, subjects
 from holdfast.core.errors import NotFoundError
 from holdfast.core.gaps import Gap
+from holdfast.core.languages import ENGLISH
 from holdfast.core.states import Status
 from holdfast.store.base.database import Database, Tx
 from holdfast.store.base.dialect import KeyList, key_in, now
@@ -54,6 +67,7 @@ class Document:
     metadata: Mapping[str, Any]
     labels: tuple[str, ...]
     format: str | None
+    language: str | None
     pages: int | None
     chunks: int | None
     thumbnail: str | None
@@ -244,6 +258,16 @@ FACTS = (
         gaps=bindparam("b_gaps"),
         properties=bindparam("b_properties"),
         outline=bindparam("b_outline"),
+        language=bindparam("b_language"),
+        # Titles are searched in the document's language: readers look for what changed since they read them.
+        updated_at=case(
+            (
+                func.coalesce(documents.c.language, literal(ENGLISH))
+                != func.coalesce(bindparam("b_language", type_=Text()), literal(ENGLISH)),
+                now(),
+            ),
+            else_=documents.c.updated_at,
+        ),
     )
     .returning(
         *(documents.c[name] for name in ("collection", "metadata", "title", "title_given", "name", "url"))
@@ -268,6 +292,7 @@ class Facts:
     properties: Mapping[str, Any] = field(default_factory=dict)
     outline: Sequence[Sequence[Any]] = ()
     title: str | None = None
+    language: str | None = None
 
 
 def put_facts(tx: Tx, tenant: str, document_id: str, facts: Facts, *, is_first: bool) -> None:
@@ -280,6 +305,7 @@ def put_facts(tx: Tx, tenant: str, document_id: str, facts: Facts, *, is_first: 
         "b_format": facts.form,
         "b_pages": facts.pages,
         "b_chunks": facts.chunks,
+        "b_language": facts.language,
     }
     values |= {"b_thumbnail": facts.thumbnail, "b_properties": dict(facts.properties) or None}
     values |= {"b_gaps": [gap.as_json() for gap in facts.unread] or None}

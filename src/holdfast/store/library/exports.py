@@ -36,6 +36,7 @@ DOCUMENTS = (
         documents.c.properties,
         documents.c.outline,
         documents.c.title_given,
+        documents.c.language,
         heads.c.id.label("head_id"),
         heads.c.published_generation.label("generation"),
         runs.c.content,

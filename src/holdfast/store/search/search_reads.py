@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
+    ColumnElement,
+    ScalarSelect,
     Select,
     bindparam,
     func,
@@ -374,26 +376,33 @@ class StoredChunk(NamedTuple):
     slice: int
     position: int
     collection: str
+    language: str | None
 
 
 _document = func.substr(heads.c.subject, len(subjects.DOCUMENT) + 1)
-_title = (
-    select(documents.c.title)
-    .where(documents.c.tenant == heads.c.tenant, documents.c.id == in_usual_order(_document))
-    .correlate(heads)
-    .scalar_subquery()
-)
+
+
+def _of_document(column: ColumnElement[Any]) -> ScalarSelect[Any]:
+    return (
+        select(column)
+        .where(documents.c.tenant == heads.c.tenant, documents.c.id == in_usual_order(_document))
+        .correlate(heads)
+        .scalar_subquery()
+    )
+
+
 CHUNKS_OF = (
     select(
         chunks.c.id,
         _document.label("document_id"),
-        func.coalesce(_title, literal_column("''")).label("title"),
+        func.coalesce(_of_document(documents.c.title), literal_column("''")).label("title"),
         chunks.c.page,
         chunks.c.text,
         chunks.c.generation,
         chunks.c.slice,
         chunks.c.position,
         heads.c.collection,
+        _of_document(documents.c.language).label("language"),
     )
     .join_from(
         chunks,

@@ -22,6 +22,7 @@ TITLES = select(
     documents.c.name,
     documents.c.updated_at,
     type_coerce(documents.c.deleted, Integer).label("deleted"),
+    documents.c.language,
 ).where(
     documents.c.tenant == bindparam("tenant"),
     documents.c.collection == bindparam("collection"),

@@ -56,6 +56,8 @@ documents = Table(
     Column("password", Text),
     # Facts about the published generation, written in the transaction that publishes it.
     Column("format", Text),
+    # The code of its language, by whose rules its words are searched; NULL: not known.
+    Column("language", Text),
     Column("pages", Integer),
     Column("chunks", Integer),
     Column("thumbnail", Text),
@@ -64,6 +66,8 @@ documents = Table(
     # What the file says about itself, an object; and its table of contents: [[level, title, page]].
     Column("properties", JSON(none_as_null=True)),
     Column("outline", JSON(none_as_null=True)),
+    # How many of its pages have which quality; NULL for a format whose pages have none.
+    Column("page_qualities", JSON(none_as_null=True)),
     Column("deleted", Boolean, nullable=False, server_default=text("false")),
     Column("created_at", Double, nullable=False),
     Column("updated_at", Double, nullable=False),
