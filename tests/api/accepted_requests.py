@@ -24,6 +24,10 @@ TAKEN: dict[str, list[Any]] = {
         {"sort": "extract", "params": {"schema": SCHEMA}},
         {"sort": "webhook", "params": {"url": "https://example.org/hook"}},
     ],
+    "POST /collections/{collection_id}/sources": [
+        {"type": "urls", "options": {"urls": ["http://127.0.0.1:9/a.txt"]}, "name": "Mine"}
+    ],
+    "PATCH /collections/{collection_id}/sources/{source_id}": [{"name": "Mine", "refresh_every": 3600}],
     "POST /estimate": [{"collection": "shelf", "options": {"chunk_size": 100}}, {"text": "Words."}],
     "PUT /budgets": [{"scope": "collection:shelf", "hard": 5, "soft": 1}, {"scope": "tenant", "hard": 5}],
     "POST /orders/{order_id}/resolve": [{"charged": True}],

@@ -89,4 +89,11 @@ def test_every_route_holds_its_own_limit(small):
     assert (status, f"{MOST_PLAIN:,}" in said) == (413, True)
 
 
-_OTHERS = {"job_id": "x", "order_id": "x", "action_id": "x", "delivery_id": "x", "run_id": "x"}
+_OTHERS = {
+    "job_id": "x",
+    "order_id": "x",
+    "action_id": "x",
+    "delivery_id": "x",
+    "run_id": "x",
+    "source_id": "x",
+}

@@ -64,7 +64,10 @@ def names(install):
     """The ids of what is there."""
     an_order(install, "an-order")
     document = install.client.indexed("All is ready here.", to="shelf")
-    return {"collection_id": "shelf", "document_id": document["id"], "order_id": "an-order"}
+    listed = {"type": "urls", "options": {"urls": ["http://127.0.0.1:9/a.txt"]}}
+    source = install.client.post("collections/shelf/sources", listed).json["source"]["id"]
+    about = {"collection_id": "shelf", "document_id": document["id"], "source_id": source}
+    return {**about, "order_id": "an-order"}
 
 
 def left(install):

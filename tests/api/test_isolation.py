@@ -32,6 +32,8 @@ def owner(install):
     created.collection("shelf")
     hook = {"sort": "webhook", "params": {"url": f"http://127.0.0.1:9/{MARK}"}}
     assert created.post("collections/shelf/actions", hook).status == 201
+    listed = {"type": "urls", "options": {"urls": [f"http://127.0.0.1:9/{MARK}"]}, "name": MARK}
+    assert created.post("collections/shelf/sources", listed).status == 201
     created.indexed(f"Only the owner knows of {MARK}.", to="shelf", title=MARK)
     an_order(install, "owners-order", tenant="owner")
     assert created.post("collections/shelf/jobs", {"kind": "qa", "params": {"notes": MARK}}).status == 202
@@ -53,6 +55,7 @@ def followed(owner):
         "order_id": "owners-order",
         "action_id": str(action["id"]),
         "delivery_id": sent["id"],
+        "source_id": owner.get("collections/shelf/sources").json["sources"][0]["id"],
         "job_id": owner.get("jobs").json["jobs"][0]["job_id"],
         "page": "1",
     }

@@ -79,6 +79,8 @@ def _stocked(hall: ApiInstall) -> dict[str, list[str]]:
     client.post("collections/shelf/actions", {"sort": "prompt", "params": {"instruction": "Sum up."}})
     hook = {"sort": "webhook", "params": {"url": "http://127.0.0.1:9/"}}
     client.post("collections/shelf/actions", hook)
+    listed = {"type": "urls", "options": {"urls": ["http://127.0.0.1:9/"]}}
+    client.post("collections/shelf/sources", listed)
     ready = client.post("collections/shelf/documents", {"text": "All is ready here.", "title": "Ready"}).json
     hall.work()
     client.post("collections/shelf/jobs", {"kind": "qa"})
@@ -94,6 +96,7 @@ def _stocked(hall: ApiInstall) -> dict[str, list[str]]:
         "action_id": [str(each["id"]) for each in client.get("collections/shelf/actions").json["actions"]],
         "delivery_id": [each["id"] for each in client.get("deliveries?limit=3").json["deliveries"]],
         "page": ["1"],
+        "source_id": [each["id"] for each in client.get("collections/shelf/sources").json["sources"]][:2],
         "order_id": [each["id"] for each in client.get("orders").json["orders"]],
     }
 

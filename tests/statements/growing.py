@@ -52,6 +52,10 @@ GROWN = {
         SELECT 'default', 'old-' || n, 0,
         CASE WHEN n % 10000 = 5 THEN 'rare' WHEN (n / 100) % 2 = 1 THEN 'c7' ELSE 'c' || (n % 100) END,
         CASE WHEN n % 2 = 0 THEN 'author' ELSE '$labels' END, 's', 'value' || (n % 1000) FROM g""",
+    "source_items": """tenant, source, external_id, document, version, name, state, look, changed_at
+        SELECT 'default', 's' || (n % 20), 'item-' || n, 'old-' || n, '1', 'n',
+        CASE WHEN n % 1000 = 3 THEN 'failed' WHEN n % 100 = 7 THEN 'gone' ELSE 'current' END, 1, 1.0
+        FROM g""",
     "page_texts": """tenant, key, head_id, data, created_at
         SELECT 'default', 'k' || n, 1 + n / 10, '{}', 1.0 FROM g""",
     "word_counts": """head_id, generation, slice, chunks, length, terms
@@ -107,6 +111,7 @@ SMALL = {
     "quotas": "one row for a tenant",
     "collections": "made by people",
     "actions": "made by people",
+    "sources": "made by people, a limited number for a tenant",
     "rounds": "one row for a collection that is being changed",
 }
 VECTORS_HAVE = {"holdfast_chunk_vectors", "holdfast_vector_heads"}

@@ -23,6 +23,7 @@ from holdfast.api import (
     operations,
     originals,
     search,
+    sources,
     transfer,
 )
 from holdfast.api.event_feed import Feed
@@ -117,6 +118,7 @@ def routers() -> list[APIRouter]:
         document_history,
         originals,
         actions,
+        sources,
         jobs,
         money,
         journal,

@@ -24,6 +24,7 @@ SHELF_EVERY = 3600.0
 VECTORS_EVERY = 15.0
 VISITS_EVERY = 3.0
 ROUNDS_EVERY = 3.0
+LOOKS_EVERY = 5.0
 # The holder considers a lease expired this share earlier than its keeper: 2 s of 12, 10 s of 120.
 MARGINS = {"sql": 1 / 6, "redis": 1 / 12}
 

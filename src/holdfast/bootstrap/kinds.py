@@ -19,8 +19,10 @@ from holdfast.core.errors import BadRequestError
 from holdfast.core.ports import Host
 from holdfast.documents.blobs import Blobs
 from holdfast.documents.parse.parser import Parser
+from holdfast.documents.sources import source_types
+from holdfast.documents.sources.source import SourceLimits
 from holdfast.engine.kinds import Kind, Registry, Supplies
-from holdfast.kinds import actions, export, extract, import_, index, parameters, qa, webhook
+from holdfast.kinds import actions, export, extract, import_, index, look, parameters, qa, webhook
 from holdfast.providers import local
 from holdfast.service.search import Searching
 from holdfast.settings import Settings
@@ -75,6 +77,13 @@ def _import(parts: KindParts) -> Kind:
     return import_.Import(parts.db, parts.blobs, chosen, limits, quota(settings)).kind()
 
 
+def _look(parts: KindParts) -> Kind:
+    settings = parts.settings
+    chosen = choices(settings, parts.supplies)
+    limits = source_limits(settings)
+    return look.Looks(parts.db, parts.blobs, chosen, limits, source_types.open_source, quota(settings)).kind()
+
+
 BUILT_IN: tuple[Callable[[KindParts], Kind], ...] = (
     lambda parts: index.Index(parts.db, parts.blobs, parts.parser, quota(parts.settings)).kind(),
     _action,
@@ -83,6 +92,7 @@ BUILT_IN: tuple[Callable[[KindParts], Kind], ...] = (
     lambda parts: extract.Extract(parts.db).kind(),
     lambda parts: export.Export(parts.db, parts.blobs).kind(),
     _import,
+    _look,
 )
 
 
@@ -190,3 +200,13 @@ def quota(settings: Settings) -> Quota:
 def bundle_limits(settings: Settings) -> import_.ImportLimits:
     """How large a bundle may be, unpacked."""
     return import_.ImportLimits(settings.most_bytes, 4 * settings.most_import)
+
+
+def source_limits(settings: Settings) -> SourceLimits:
+    """What one look at a source may take and reach."""
+    return SourceLimits(
+        items=settings.source_items,
+        bytes=settings.most_bytes,
+        allow_private=settings.fetch_private,
+        folders=settings.source_folders,
+    )

@@ -22,6 +22,7 @@ from holdfast.service.operations import Depths, Operations
 from holdfast.service.originals import Originals
 from holdfast.service.quotas import Quotas
 from holdfast.service.search import Searching
+from holdfast.service.sources import Sources
 from holdfast.service.subject_work import SubjectWork
 from holdfast.service.thumbnails import Thumbnails
 from holdfast.service.transfer import Transfer
@@ -68,7 +69,8 @@ class AppServices:
             most_bytes=most,
             quota=quota,
         )
-        self.collections = Collections(engine, self._defaults, self.documents)
+        self.sources = Sources(engine, kinds.source_limits(settings))
+        self.collections = Collections(engine, self._defaults, self.documents, self.sources)
         self.transfer = Transfer(
             engine,
             shelf,

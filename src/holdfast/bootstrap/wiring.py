@@ -29,7 +29,7 @@ from holdfast.settings import Settings
 from holdfast.store.base import migrate
 from holdfast.store.base.database import Database
 from holdfast.store.features import open_database
-from holdfast.store.library import bulk_updates
+from holdfast.store.library import bulk_updates, sources
 from holdfast.telemetry import traces
 
 # A worker holds two connections; its watchdog one of its own, so that no work delays a renewal.
@@ -127,6 +127,12 @@ def _wired(
                 duties.ROUNDS_EVERY,
                 lambda: AppServices(runtime).collections.rounds(),  # noqa: PLW0108 - there is no runtime yet
                 waiting=bulk_updates.HAS_DUE,
+            ),
+            Duty(
+                "looks",
+                duties.LOOKS_EVERY,
+                lambda: AppServices(runtime).sources.start_due(),  # noqa: PLW0108 - there is no runtime yet
+                waiting=sources.HAS_DUE,
             ),
         ),
     )

@@ -12,6 +12,7 @@ from holdfast.service import conflicting_options, names
 from holdfast.service.bulk_updates import Rounds
 from holdfast.service.documents import Documents
 from holdfast.service.requests import RequestContext
+from holdfast.service.sources import Sources
 from holdfast.store.follow_ups import actions
 from holdfast.store.library import bulk_updates, collections
 from holdfast.store.library.collections import Collection
@@ -40,11 +41,18 @@ class Emptied:
 class Collections:
     """The collections of an installation, as one process sees them."""
 
-    def __init__(self, engine: Engine, defaults: index.Choices, documents: Documents) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        defaults: index.Choices,
+        documents: Documents,
+        sources: Sources | None = None,
+    ) -> None:
         self._engine = engine
         self._db = engine.db
         self._defaults = defaults
         self._documents = documents
+        self._sources = sources
         self.rounds = Rounds(self._db, documents.ask_again, documents.end_for)
 
     def get(self, tenant: str, collection_id: str) -> Collection:
@@ -141,6 +149,8 @@ class Collections:
         return Emptied(gone, self.rounds.begin(begun)[1])
 
     def _end_all(self, wish: RequestContext, collection_id: str) -> None:
-        """The collection has no actions any more, and no jobs of its own."""
+        """The collection has no actions and no sources any more, and no jobs of its own."""
         actions.remove_all(self._db, wish.tenant, collection_id, actor=wish.actor)
         self._engine.delete(wish.tenant, f"collection:{collection_id}", actor=wish.actor)
+        if self._sources is not None:
+            self._sources.remove_all(wish, collection_id)

@@ -8,7 +8,7 @@ sweep removes.
 
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO
 
 from holdfast.core import document_metadata, filters, subjects
@@ -358,7 +358,7 @@ class Documents:
         source = self._fetched(document.url, fetch.Validators(document.etag, document.last_modified))
         if source is None:
             return self.index(wish, document_id, expect_generation=expect_generation)
-        return self._set(wish, document, source, expect_generation)
+        return self._set(wish, document, replace(source, source=document.source), expect_generation)
 
     def _first_content(self, url: str) -> DocumentSource:
         source = self._fetched(url, fetch.Validators())

@@ -59,6 +59,16 @@ class DocumentSettings(pydantic.BaseModel):
     fetch_private: bool = Field(
         default=False, description="Allow documents to be fetched from private, loopback and link-local IPs."
     )
+    source_folders: Annotated[tuple[str, ...], pydantic_settings.NoDecode] = Field(
+        default=(),
+        description=(
+            "Folders of the server that may be sources of collections, with all below them: comma-separated"
+            " absolute paths."
+        ),
+    )
+    source_items: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
+        default=50_000, description="Maximum number of items of one source."
+    )
     analysers: Annotated[tuple[str, ...], pydantic_settings.NoDecode] = Field(
         default=(),
         description=("Your own functions that actions may run on documents: comma-separated `module:name`."),

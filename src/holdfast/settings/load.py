@@ -89,7 +89,7 @@ class Settings(
         data_dir = Path(values.get("data_dir") or storage.default_data_dir()).expanduser().absolute()
         filled = {**values, "data_dir": data_dir}
         filled.setdefault("database_url", f"sqlite:///{data_dir}/holdfast.db")
-        for name in ("analysers", "broker_urls", "kinds", "parsers", "worker_lanes"):
+        for name in ("analysers", "broker_urls", "kinds", "parsers", "source_folders", "worker_lanes"):
             if isinstance(value := values.get(name), str):
                 filled[name] = tuple(part.strip() for part in value.split(",") if part.strip())
         if isinstance(folders := values.get("python_path"), str):

@@ -83,6 +83,7 @@ NAMED_FILE = frozenset(
         "blobs_cache",
         "broker_ca_file",
         "data_dir",
+        "source_folders",
         # who is paid, how money is handled, and what is deleted
         "embedding_key_retention",
         "embedding_model",
@@ -102,6 +103,7 @@ NAMED_FILE = frozenset(
         "most_json",
         "parse_memory",
         "parse_seconds",
+        "source_items",
     }
 )
 # A file cannot set the module search path, nor which file is read.

@@ -1,7 +1,7 @@
 """What every type of source offers: a list of its items, and the content of one item.
 
 A source is a place outside of the installation that holds documents: a folder, a bucket, a list of URLs, a
-feed, a repository. Whoever looks at it asks for the list first, and fetches only what is new or changed since
+feed, a repository. A look asks for the list first, and fetches only what is new or changed since
 the last look. A look never writes to the source.
 """
 
@@ -44,7 +44,7 @@ class Listing:
     """What a source holds now.
 
     `items` may be lazy: iterating raises SourceError if the source fails half-way or holds more than the
-    limit (`too_many_items`); whoever iterates then knows only a part, and concludes from no absence.
+    limit (`too_many_items`); the caller then knows only a part, and concludes from no absence.
     """
 
     items: Iterable[SourceItem]
@@ -58,7 +58,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class FetchedItem:
-    """The content of one item. Whoever fetched it reads and closes the file."""
+    """The content of one item. The caller reads and closes the file."""
 
     content: BinaryIO
     # The version as fetched, which may be newer than the one that was listed.

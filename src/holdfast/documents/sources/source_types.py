@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from holdfast.documents.sources import feed, git, s3, sitemap, urls
+from holdfast.documents.sources import feed, folder, git, s3, sitemap, urls
 from holdfast.documents.sources.options import SourceOptions
 from holdfast.documents.sources.source import Source, SourceError, SourceLimits, SourceSpec
 from holdfast.extras import MissingExtraError
@@ -10,6 +10,7 @@ from holdfast.extras import MissingExtraError
 _Opener = Callable[[SourceOptions, SourceLimits], Source]
 _OPENERS: Mapping[str, _Opener] = {
     "feed": feed.from_options,
+    "folder": folder.from_options,
     "git": git.from_options,
     "s3": s3.from_options,
     "sitemap": sitemap.from_options,

@@ -6,7 +6,7 @@ last of them; one that somebody uploaded as well stays. The container's head is 
 of the documents in it. No circle is possible: nothing can contain a file that contains it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import bindparam, delete, select
@@ -189,14 +189,14 @@ def remove(db: Database, tenant: str, document_id: str, *, actor: str = "") -> l
     """
 
     def body(tx: Tx) -> list[str]:
-        removed = list(_remove(tx, tenant, document_id, actor))
+        removed = remove_in(tx, tenant, document_id, actor)
         return removed or ([document_id] if tx.again else [])
 
     return db.write("remove_document", body)
 
 
-def _remove(tx: Tx, tenant: str, document_id: str, actor: str) -> Iterator[str]:
-    """Unpublish and delete a document and, below it, what only it contained.
+def remove_in(tx: Tx, tenant: str, document_id: str, actor: str) -> list[str]:
+    """As `remove`, inside the caller's transaction. Call `requests.delete` afterwards for each of them.
 
     All heads are locked before the first is unpublished, as publications lock theirs before the collection.
     """
@@ -206,12 +206,14 @@ def _remove(tx: Tx, tenant: str, document_id: str, actor: str) -> Iterator[str]:
         names.append(name)
         inside = [row.child for row in tx.all(INSIDE, {"tenant": tenant, "parent": name})]
         waiting += [child for child in inside if _is_only_here(tx, tenant, name, child)]
+    removed = []
     for name in names:
         requests.delete_in(tx, tenant, subjects.of_document(name), tx.db.token(), actor)
         if tx.execute(GONE, {"b_tenant": tenant, "b_id": name}).rowcount == 1:
             tx.execute(document_values.CLEAR, {"b_tenant": tenant, "b_document": name})
             tx.execute(UNLINK_ALL, {"b_tenant": tenant, "b_parent": name})
-            yield name
+            removed.append(name)
+    return removed
 
 
 def _remove_child(tx: Tx, tenant: str, parent: str, child: str, actor: str) -> None:
@@ -219,8 +221,7 @@ def _remove_child(tx: Tx, tenant: str, parent: str, child: str, actor: str) -> N
     only_here = _is_only_here(tx, tenant, parent, child)
     tx.execute(UNLINK, {"b_tenant": tenant, "b_parent": parent, "b_child": child})
     if only_here:
-        for _removed in _remove(tx, tenant, child, actor):
-            pass
+        remove_in(tx, tenant, child, actor)
 
 
 def _is_only_here(tx: Tx, tenant: str, parent: str, child: str) -> bool:

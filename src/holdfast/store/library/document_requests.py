@@ -213,11 +213,13 @@ LIVE = select(table.c.id).where(table.c.tenant == bindparam("tenant"), table.c.i
 STAYS = LIVE.with_for_update(read=True)
 
 
-# A document that somebody uploads does not go with the archive that it was found in.
+# A document that somebody uploads does not go with the archive or the source that it was found in.
 OWNED = (
     update(table)
     .where(
-        table.c.tenant == bindparam("b_tenant"), table.c.id == bindparam("b_id"), table.c.source == "member"
+        table.c.tenant == bindparam("b_tenant"),
+        table.c.id == bindparam("b_id"),
+        table.c.source.in_(["member", "source"]),
     )
     .values(source="upload")
 )

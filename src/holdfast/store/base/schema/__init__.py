@@ -37,6 +37,7 @@ from holdfast.store.base.schema.money import (
 from holdfast.store.base.schema.operations import duties, installation, workers
 from holdfast.store.base.schema.protocol import carriers, heads, lines, runs, tasks, turns
 from holdfast.store.base.schema.search import chunks, word_counts
+from holdfast.store.base.schema.sources import source_items, sources
 
 __all__ = [
     "A_DELETION",
@@ -76,6 +77,8 @@ __all__ = [
     "quotas",
     "rounds",
     "runs",
+    "source_items",
+    "sources",
     "tasks",
     "throttles",
     "turns",
