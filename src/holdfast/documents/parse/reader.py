@@ -17,7 +17,6 @@ from holdfast.documents.parse import (
     archive,
     containers,
     custom,
-    file_properties,
     machine_data,
     records,
     sniff,
@@ -232,6 +231,8 @@ class DocumentReader:
             outline = replace(outline, members=len(self.members(path, document_format)))
         if document_format is Format.PDF:
             return outline
+        from holdfast.documents.parse import file_properties  # noqa: PLC0415 (loads selectolax)
+
         own = file_properties.read(path, document_format, self._limits)
         title = own.get("title") if document_format is Format.MARKDOWN else None
         return replace(outline, properties=own, title=str(title) if title else outline.title)
