@@ -96,6 +96,7 @@ def test_a_model_that_finds_no_answer_is_a_refusal(quick):
     quick.model.says = "NO ANSWER"
     said = quick.ask(QUESTION)
     assert (said["refused"], said["reason"], said["answer"]) == (True, "not_in_sources", "")
+    assert [name for name, _ in quick.stream(QUESTION)] == ["sources", "refused"]
 
 
 def test_an_empty_answer_is_an_error_and_is_not_paid_twice(quick):

@@ -149,12 +149,13 @@ class Asking:
     def _paid(self, request: AskRequest, call: Call, heard: Heard) -> Payment:
         """The settled answer; its text was heard, as it came or now."""
         ledger = self._engine.ledger
+        pieces = _Pieces(heard)
         payer = StreamPayer(
             self._engine.host,
             request.tenant,
             request.collections[0],
             ledger.provider(call.provider).profile.deadline + GRACE,
-            lambda piece, at: heard(AnswerPiece(piece, at)),
+            pieces.hear,
         )
         while True:
             try:
@@ -166,10 +167,43 @@ class Asking:
                 raise _unpaid(error) from error
         if not payer.has_heard:
             at = 0
-            for piece in _pieces(payment.results[0]):
-                heard(AnswerPiece(piece, at))
+            for piece in _recorded(payment.results[0]):
+                pieces.hear(piece, at)
                 at += len(piece)
+        pieces.end()
         return payment
+
+
+class _Pieces:
+    """Passes pieces of an answer on, but holds back what may turn out to be the words for no answer."""
+
+    def __init__(self, heard: Heard) -> None:
+        self._heard = heard
+        self._held: str | None = ""
+
+    def hear(self, piece: str, at: int) -> None:
+        if at == 0:
+            self._held = ""
+        if self._held is None:
+            self._heard(AnswerPiece(piece, at))
+            return
+        self._held += piece
+        if not (NO_ANSWER.startswith(self._held.strip()) or _is_refusal(self._held)):
+            self._pass_on()
+
+    def end(self) -> None:
+        """The answer is complete."""
+        if self._held and not _is_refusal(self._held):
+            self._pass_on()
+
+    def _pass_on(self) -> None:
+        held, self._held = self._held or "", None
+        self._heard(AnswerPiece(held, 0))
+
+
+def _is_refusal(text: str) -> bool:
+    """True for an answer that says that there is none, and little more."""
+    return text.strip().startswith(NO_ANSWER) and len(text.strip()) <= SHORT_REFUSAL
 
 
 def _nth(first: Call, number: int) -> Call:
@@ -212,7 +246,7 @@ def _unpaid(error: MustWaitError) -> HoldfastError:
             return HoldfastError(f"{error.message}; {RETRY}", code="answer_unavailable")
 
 
-def _pieces(result: bytes) -> list[str]:
+def _recorded(result: bytes) -> list[str]:
     reply = model_calls.answer(result)
     return event_stream.cut(reply.text, list(reply.pieces) or None)
 
@@ -224,7 +258,7 @@ def _checked(payment: Payment, sources: tuple[AnswerSource, ...], *, stand_in: b
     spent = payment.spent
     cost = AnswerCost(spent.paid, spent.saved, spent.tokens, bool(spent.unpriced))
     replayed = spent.paid_calls == 0
-    if text.strip().startswith(NO_ANSWER) and len(text.strip()) <= SHORT_REFUSAL:
+    if _is_refusal(text):
         return Answer("", (), sources, True, "not_in_sources", cost, replayed, stand_in)
     checked = citations.check(text, [PromptSource(each.title, each.text).whole for each in sources])
     reason = None

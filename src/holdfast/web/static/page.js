@@ -1,6 +1,7 @@
 // What every page does: follow the stream, bring itself up to date, and let the reader act.
 
 import * as acts from "./acts.js";
+import * as answers from "./answers.js";
 import { part } from "./api.js";
 import * as documents from "./documents.js";
 import { calmly, soon } from "./frames.js";
@@ -107,6 +108,7 @@ document.addEventListener("keydown", (key) => {
   }
 });
 acts.begin(refresh);
+answers.begin(main);
 // From a document back to the list as it was left.
 const home = main.querySelector("[data-list]");
 if (home) {
