@@ -209,6 +209,7 @@ VERBS = {
     Verb.REMOVE_SOURCE: "The source is gone; its documents stay, or are deleted in the background.",
     Verb.SET_BUDGET: "The limits of a tenant or a collection are set; without any it has no budget.",
     Verb.DESCRIBE: "The metadata or labels of a document are replaced.",
+    Verb.EDIT: "A person edits a chunk, or switches it off or on; a generation with that is requested.",
     Verb.WARN: "An order brings a budget to its soft limit; noted once for each limit that is set.",
 }
 

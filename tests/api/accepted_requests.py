@@ -11,6 +11,7 @@ TAKEN: dict[str, list[Any]] = {
         {"text": "Mine now.", "title": "Mine", "options": {"chunk_size": 100}}
     ],
     "PATCH /documents/{document_id}": [{"title": "Mine", "options": {"chunk_size": 100}}],
+    "PATCH /documents/{document_id}/chunks/{chunk}": [{"text": "Mine now.", "enabled": True}],
     "PUT /documents/{document_id}/content": [{"text": "Mine now."}],
     "PUT /collections/{collection_id}/documents/{document_id}": [{"mode": "copy"}],
     "POST /documents/{document_id}/index": [{"mode": "replace"}],

@@ -58,6 +58,7 @@ def followed(owner):
         "source_id": owner.get("collections/shelf/sources").json["sources"][0]["id"],
         "job_id": owner.get("jobs").json["jobs"][0]["job_id"],
         "page": "1",
+        "chunk": owner.get(f"documents/{document['id']}/chunks").json["chunks"][0]["id"],
     }
 
 

@@ -83,6 +83,23 @@ def test_new_content_counts_by_what_it_adds(narrow):
     assert (said.status, said.code) == (403, "quota_exceeded")
 
 
+def test_the_text_of_an_edit_counts_until_it_is_taken_back(narrow):
+    """Refused over the quota, with nothing stored; the original again, or a deleted document, frees it."""
+    client = narrow.client
+    document = client.indexed("a lamp " * 70)
+    path = f"documents/{document['id']}/chunks"
+    chunk = client.get(path).json["chunks"][0]["id"]
+    assert client.call("PATCH", f"{path}/{chunk}", {"text": "b" * 200}).status == 202
+    assert held(client) == (1, 690)
+    said = client.call("PATCH", f"{path}/{chunk}", {"text": "b" * 520})
+    assert (said.status, said.code, held(client)) == (403, "quota_exceeded", (1, 690))
+    assert client.call("PATCH", f"{path}/{chunk}", {"text": None}).status == 202
+    assert held(client) == (1, 490)
+    client.call("PATCH", f"{path}/{chunk}", {"text": "b" * 200})
+    assert client.call("DELETE", f"documents/{document['id']}").status == 204
+    assert held(client) == (0, 0)
+
+
 def test_a_refreshed_url_counts_too(narrow):
     """What is there now may be more than there is room for; the old content stays."""
     client = narrow.client

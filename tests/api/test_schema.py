@@ -97,6 +97,9 @@ def _stocked(hall: ApiInstall) -> dict[str, list[str]]:
         "delivery_id": [each["id"] for each in client.get("deliveries?limit=3").json["deliveries"]],
         "page": ["1"],
         "source_id": [each["id"] for each in client.get("collections/shelf/sources").json["sources"]][:2],
+        "chunk": [
+            each["id"] for each in client.get(f"documents/{ready['document']['id']}/chunks").json["chunks"]
+        ],
         "order_id": [each["id"] for each in client.get("orders").json["orders"]],
     }
 

@@ -8,6 +8,7 @@ from holdfast.store.base.schema import (
     budgets,
     calls,
     charges,
+    chunk_edits,
     chunks,
     deliveries,
     document_members,
@@ -71,6 +72,10 @@ VALUE = {
     "kind": "n", "key": "1",
 }  # fmt: skip
 LINK = {"tenant": "default", "parent": "d1", "child": "d2"}
+CHUNK_EDIT = {
+    "tenant": "default", "document": "d1", "digest": "x", "context": "", "original": "o", "enabled": False,
+    "mark": "m", "size": 0, "actor": "", "updated_at": 1.0,
+}  # fmt: skip
 PAGE_TEXT = {"tenant": "default", "key": "k", "head_id": 1, "data": {}, "created_at": 1.0}
 CALL = {"tenant": "default", "key": "k", "state": "intent", "model": "m", "estimate": 1}
 
@@ -117,6 +122,7 @@ BAD = {
     ),
     "holdfast_one_document_value_per_position": lambda _: insert(document_values).values([VALUE, VALUE]),
     "holdfast_one_link_per_member": lambda _: insert(document_members).values([LINK, LINK]),
+    "holdfast_one_edit_per_chunk": lambda _: insert(chunk_edits).values([CHUNK_EDIT, CHUNK_EDIT]),
     "holdfast_one_text_per_picture": lambda _: insert(page_texts).values([PAGE_TEXT, PAGE_TEXT]),
 }
 

@@ -21,6 +21,7 @@ from holdfast.kinds import index
 from holdfast.ledger.exchanges import Policy
 from holdfast.service.collections import Collections
 from holdfast.service.documents import Documents, Upload, UploadResult
+from holdfast.service.edits import Edits
 from holdfast.service.requests import RequestContext
 from holdfast.service.search import Searching
 from holdfast.store.base.database import Database
@@ -74,6 +75,7 @@ class IndexingInstall:
         self.engine = self.worker("worker")
         self.documents, self.collections = self._library(self.engine)
         self.searching = Searching(self.engine, self.collections)
+        self.edits = Edits(self.engine, self.documents, self.collections)
         self.collections.make(WISH, "shelf")
 
     def _database(self) -> Database:
@@ -105,6 +107,11 @@ class IndexingInstall:
     def client(self) -> Documents:
         """Somebody else at the door, with connections of their own."""
         return self._library(self.worker("client"))[0]
+
+    def editor(self) -> Edits:
+        """Somebody else who edits chunks, with connections of their own."""
+        documents, collections = self._library(self.worker("editor"))
+        return Edits(documents._engine, documents, collections)
 
     def close(self) -> None:
         self._undo.close()

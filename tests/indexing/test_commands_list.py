@@ -67,6 +67,27 @@ def test_documents_are_listed_and_shown_with_their_titles(holdfast, papers):
     )
 
 
+def test_a_chunk_is_edited_turned_off_and_restored(holdfast, papers):
+    """Each is a version that `why` explains; what is off is listed, and found by no search."""
+    with bootstrap.open_runtime(settings.load()) as runtime:
+        runtime.engine.run_until_idle()
+        (chunk,) = json.loads(holdfast("documents", "chunks", papers[0], "--json")[1])["chunks"]
+        edit = ("documents", "edit-chunk", papers[0], chunk["id"])
+        code, out, _ = holdfast(*edit, "--text", "Anchors drag.")
+        assert (code, "version 2" in out) == (0, True)
+        assert "waiting" in holdfast("documents", "edits", papers[0])[1]
+        runtime.engine.run_until_idle()
+        assert "Anchors drag." in holdfast("search", "anchors", "--collection", "papers")[1]
+        assert "a passage was edited by cli:" in holdfast("why", f"document:{papers[0]}")[1]
+        assert holdfast(*edit, "--off")[0] == 0
+        runtime.engine.run_until_idle()
+        assert " off " in holdfast("documents", "chunks", papers[0])[1]
+        assert holdfast(*edit, "--original")[0] == 0
+        runtime.engine.run_until_idle()
+    assert "no edits" in holdfast("documents", "edits", papers[0])[1]
+    assert holdfast(*edit)[0] == 2
+
+
 def test_deleting_asks_first(holdfast, papers):
     """A script has to say --yes; what is deleted is gone, with its work."""
     code, _, err = holdfast("documents", "delete", papers[0])

@@ -56,6 +56,10 @@ GROWN = {
         SELECT 'default', 's' || (n % 20), 'item-' || n, 'old-' || n, '1', 'n',
         CASE WHEN n % 1000 = 3 THEN 'failed' WHEN n % 100 = 7 THEN 'gone' ELSE 'current' END, 1, 1.0
         FROM g""",
+    "chunk_edits": """tenant, document, digest, context, original, text, enabled, mark, size, actor,
+        updated_at
+        SELECT 'default', 'old-' || (1 + n / 100), 'd' || n, '', 'words', 'words', true, 'm' || n, 5, '', 1.0
+        FROM g""",
     "page_texts": """tenant, key, head_id, data, created_at
         SELECT 'default', 'k' || n, 1 + n / 10, '{}', 1.0 FROM g""",
     "word_counts": """head_id, generation, slice, chunks, length, terms

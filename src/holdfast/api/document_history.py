@@ -1,4 +1,4 @@
-"""What became of a document: its runs, its journal, its chunks, its first page, and why."""
+"""What became of a document: its runs, its journal, its first page, and why."""
 
 from typing import Annotated
 
@@ -11,7 +11,7 @@ from holdfast.api.errors import BESIDE
 from holdfast.api.parameters import Services
 from holdfast.api.schemas_documents import Cost
 from holdfast.core import subjects
-from holdfast.core.errors import ConflictError, NotFoundError
+from holdfast.core.errors import NotFoundError
 from holdfast.core.states import shown
 from holdfast.service.records import BEGINNING, Event, Position, TaskDetail
 from holdfast.web.slow_requests import Pool
@@ -54,36 +54,6 @@ def document_events(
     """Read the journal of a document, the oldest entry first."""
     after = parameters.position(services.journal, cursor) or BEGINNING
     return page_of(services.journal.of_document(document, after=after, limit=limit), after)
-
-
-@router.get("/documents/{document_id}/chunks")
-def document_chunks(
-    services: Services,
-    document: PathDocument,
-    limit: parameters.Limit = 100,
-    cursor: parameters.Cursor = None,
-) -> schemas_history.Chunks:
-    """Read the text of the published generation, piece by piece."""
-    known = parameters.numbers(cursor, 3)
-    after = (known[1], known[2]) if known is not None else (-1, -1)
-    page = services.history.chunks(document, after=after, limit=limit)
-    generation = page.generation if page is not None else 0
-    if known is not None and known[0] != generation:
-        message = f"generation {generation} was published in the meantime; start again without a cursor"
-        raise ConflictError(message, code="stale_cursor")
-    pieces = [
-        schemas_history.ChunkResponse(
-            slice=each.slice,
-            position=each.chunk.position,
-            page=each.chunk.page,
-            text=each.chunk.text,
-            headings=each.headings,
-        )
-        for each in (page.chunks if page is not None else ())
-    ]
-    more = len(pieces) == limit
-    last = f"{generation}.{pieces[-1].slice}.{pieces[-1].position}" if more else None
-    return schemas_history.Chunks(generation=generation, chunks=pieces, next=last)
 
 
 @router.get(

@@ -157,24 +157,6 @@ class Events(Shape):
     next: str
 
 
-class ChunkResponse(Shape):
-    """A piece of text of the published generation; `headings` are those above it, outermost first."""
-
-    slice: int
-    position: int
-    page: int | None
-    text: str
-    headings: list[str]
-
-
-class Chunks(Shape):
-    """A page of the chunks of one generation, in the order of the document."""
-
-    generation: int
-    chunks: list[ChunkResponse]
-    next: str | None
-
-
 class SliceResponse(Shape):
     """A task of a run: who holds it, and what it has done."""
 

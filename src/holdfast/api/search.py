@@ -30,7 +30,8 @@ class HitResponse(Shape):
     """A passage that answers. `source` is where it was found: `chunks`, or what a kind made searchable.
 
     `marks` are the places of the question's words in `text`, as (from, to) in characters. `weak` says that
-    it has few of the words and little of the meaning. `chunk` names it for `like`; null where it is no chunk.
+    it has few of the words and little of the meaning. `edited`: a person replaced its text. `chunk` names it
+    for `like`; null where it is no chunk.
     """
 
     document_id: str
@@ -43,6 +44,7 @@ class HitResponse(Shape):
     source: str
     chunk: str | None
     weak: bool
+    edited: bool
     marks: list[Annotated[list[int], Field(min_length=2, max_length=2)]]
 
 

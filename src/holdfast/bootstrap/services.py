@@ -12,6 +12,7 @@ from holdfast.service.billing import Billing
 from holdfast.service.collections import Collections
 from holdfast.service.document_views import Viewing
 from holdfast.service.documents import Documents
+from holdfast.service.edits import Edits
 from holdfast.service.estimates import Estimating
 from holdfast.service.folder import Folders
 from holdfast.service.history import History
@@ -80,6 +81,7 @@ class AppServices:
             allow_private=private,
             quota=quota,
         )
+        self.edits = Edits(engine, self.documents, self.collections, quota)
         self.folders = Folders(db, self.documents)
         inside = db.postgresql and settings.vector_index != "exact"
         vectors = PgvectorIndex(ExactIndex()) if inside else ExactIndex()

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from holdfast.cli import edits_app
 from holdfast.cli.options import FilterText, Json, Labels, MetadataText, Tenant, filter_of, metadata_of
 
 collections_app = typer.Typer(help="List, show and delete collections.", no_args_is_help=True)
@@ -138,5 +139,6 @@ def adopt_blobs(
 def register(app: typer.Typer) -> None:
     """The program has these commands."""
     app.add_typer(collections_app, name="collections")
+    edits_app.register(documents_app)
     app.add_typer(documents_app, name="documents")
     app.add_typer(blobs_app, name="blobs")

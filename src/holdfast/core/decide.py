@@ -57,7 +57,7 @@ def request(
     if head is None or run is None or head.deleted:
         return Verdict(Disposition.ACCEPTED, "never_done")
     if ask.fingerprint != head.fingerprint:
-        return Verdict(Disposition.SUPERSEDING, "changed")
+        return Verdict(Disposition.SUPERSEDING, ask.change)
     if run.status in LIVE:
         stuck = silence(run, life, patience, now)
         if stuck is not None:

@@ -39,6 +39,8 @@ class Ask:
     max_cost: int | None = None
     # The model has no known price: refused under a hard budget.
     unpriced: bool = False
+    # What has changed since the last request, if anything has; the reason in the journal.
+    change: str = "changed"
     # False for work that never pays: an exhausted budget does not block it.
     pays: bool = True
 

@@ -127,6 +127,7 @@ class Verb(StrEnum):
     REMOVE_SOURCE = "remove_source"
     SET_BUDGET = "set_budget"
     DESCRIBE = "describe"
+    EDIT = "edit"
     WARN = "warn"
 
 

@@ -5,6 +5,7 @@
     parts/00001/chunks.jsonl      a line for each chunk, in the order of the documents
     parts/00001/vectors.bin       the vectors of chunks that have one, little-endian float32, concatenated
     parts/00001/content.bin       for each document its bytes and its thumbnail's, each after its length
+    parts/00001/edits.jsonl       a line for each edit of a chunk; only in parts that have some
 
 A part is read sequentially and needs no other, so that parts are imported one by one, and memory is bounded
 by a line. Nothing in a bundle is used as a path: members have exactly these names.
@@ -29,7 +30,7 @@ FORMAT = 1
 MOST_LINE = 4 * 1024 * 1024
 MOST_MANIFEST = 1024 * 1024
 MOST_PARTS = 20_000
-MOST_MEMBERS = 4 * MOST_PARTS + 1
+MOST_MEMBERS = 5 * MOST_PARTS + 1
 MOST_DIRECTORY = 16 * 1024 * 1024
 MOST_VECTOR = 4 * 65_536
 # As for documents that are archives: real text stays far below this ratio.
@@ -37,7 +38,8 @@ MOST_EXPANSION = 200
 SMALL = 16 * 1024 * 1024
 STEP = 1024 * 1024
 PIECES = ("documents.jsonl", "chunks.jsonl", "vectors.bin", "content.bin")
-_MEMBER = re.compile(r"parts/\d{5}/(?:documents\.jsonl|chunks\.jsonl|vectors\.bin|content\.bin)")
+EDITS = "edits.jsonl"
+_MEMBER = re.compile(r"parts/\d{5}/(?:(?:documents|chunks|edits)\.jsonl|(?:vectors|content)\.bin)")
 _LENGTH = struct.Struct("<Q")
 _WHEN = (1980, 1, 1, 0, 0, 0)
 
@@ -118,10 +120,15 @@ class Writer:
         self._zip = zipfile.ZipFile(file, "w", allowZip64=True)
         self.parts = 0
 
-    def part(self, documents: BinaryIO, chunks: BinaryIO, vectors: BinaryIO) -> int:
+    def part(
+        self, documents: BinaryIO, chunks: BinaryIO, vectors: BinaryIO, edits: BinaryIO | None = None
+    ) -> int:
         """Add a part with these pieces, read from their beginnings; returns its number."""
         self.parts += 1
-        for name, piece in zip(PIECES, (documents, chunks, vectors), strict=False):
+        pieces = dict(zip(PIECES, (documents, chunks, vectors), strict=False))
+        if edits is not None and edits.tell():
+            pieces[EDITS] = edits
+        for name, piece in pieces.items():
             piece.seek(0)
             with self._open(self.parts, name) as target:
                 while some := piece.read(STEP):
@@ -196,6 +203,10 @@ class BundlePart:
         """Its chunks, document by document."""
         return self._lines("chunks.jsonl")
 
+    def edits(self) -> Iterator[dict[str, Any]]:
+        """Its edits, document by document."""
+        return self._lines(EDITS) if EDITS in self._members else iter(())
+
     def _lines(self, name: str) -> Iterator[dict[str, Any]]:
         with _readable():
             while raw := self._members[name].readline(MOST_LINE + 1):
@@ -269,8 +280,10 @@ class Bundle:
 
     def part(self, number: int) -> BundlePart:
         """Open a part from its beginning."""
+        folder, known = f"parts/{number:05d}", self._zip.NameToInfo
+        names = [*PIECES, *([EDITS] if f"{folder}/{EDITS}" in known else [])]
         with _readable():
-            return BundlePart({name: self._zip.open(f"parts/{number:05d}/{name}") for name in PIECES})
+            return BundlePart({name: self._zip.open(f"{folder}/{name}") for name in names})
 
     def __enter__(self) -> Self:
         return self
@@ -295,7 +308,8 @@ def opened(source: Path | BinaryIO, most: int) -> Bundle:
             expected = {
                 f"parts/{n + 1:05d}/{name}" for n in range(min(manifest.parts, MOST_PARTS)) for name in PIECES
             }
-            if {each.filename for each in members} != {"manifest.json", *expected}:
+            optional = {f"parts/{n + 1:05d}/{EDITS}" for n in range(min(manifest.parts, MOST_PARTS))}
+            if {each.filename for each in members} - optional != {"manifest.json", *expected}:
                 raise bad("its parts do not match its manifest")
         except (BadRequestError, KeyError, zipfile.BadZipFile):
             archive.close()

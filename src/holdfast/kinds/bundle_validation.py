@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from holdfast.core import document_metadata, float_vectors, keys
@@ -15,7 +16,9 @@ from holdfast.documents.blobs import digest_checked
 from holdfast.documents.bundles import Bundle, BundlePart
 from holdfast.documents.parse import properties
 from holdfast.documents.parse.records import MOST_ENTRIES, MOST_ENTRY_TITLE, Format
-from holdfast.kinds import index
+from holdfast.kinds import bundle_edits, index
+from holdfast.kinds.bundle_edits import BundleEdit
+from holdfast.store.library.document_edits import MOST_EDITS
 from holdfast.store.library.documents import DocumentSource
 
 MOST_NUMBER = 2**31 - 1
@@ -45,6 +48,7 @@ class Record:
     chunks: int
     chosen: Mapping[str, Any]
     language: str | None = None
+    edits: int = 0
 
     @property
     def model(self) -> tuple[str, str]:
@@ -68,6 +72,7 @@ class BundleReader:
     def __init__(self, part: BundlePart) -> None:
         self._part = part
         self._chunks = part.chunks()
+        self._edits = part.edits()
 
     def documents(self) -> Iterator[Record]:
         """The documents of the part."""
@@ -82,13 +87,21 @@ class BundleReader:
                 raise bundles.bad("a document has fewer chunks than it says")
             yield piece(line, self._part.vector(line.get("vector")))
 
+    def edits(self, of: Record) -> list[BundleEdit]:
+        """The edits of the document that was read last."""
+        lines = list(islice(self._edits, of.edits))
+        if len(lines) < of.edits:
+            raise bundles.bad("a document has fewer edits than it says")
+        return [bundle_edits.read(line) for line in lines]
+
     def content(self) -> bundles.Bytes | None:
         """The next bytes: those of a document, then those of its thumbnail."""
         return self._part.content()
 
     def check_end(self) -> None:
         """Return if the part has nothing beyond its documents."""
-        if next(self._chunks, None) is not None or not self._part.is_over():
+        rest = next(self._chunks, None) or next(self._edits, None)
+        if rest is not None or not self._part.is_over():
             raise bundles.bad("a part has more than its documents")
 
     def close(self) -> None:
@@ -131,9 +144,10 @@ def record(line: Mapping[str, Any]) -> Record:
         gaps=tuple(_gaps(line.get("gaps"))),
         properties=_properties(line.get("properties")),
         outline=tuple(_outline(line.get("outline"))),
-        chunks=_number(line, "chunks", 1),
+        chunks=_number(line, "chunks", 0 if line.get("edits") else 1),
         chosen=chosen,
         language=line.get("language") if line.get("language") in LANGUAGES else None,
+        edits=_number(line, "edits", 0),
     )
 
 
@@ -214,6 +228,9 @@ def verify(bundle: Bundle, most_bytes: int, check: Callable[[], None]) -> list[i
         size = 0
         for each in reader.documents():
             size += 1
+            if each.edits > MOST_EDITS:
+                raise bundles.bad("a document has too many edits")
+            reader.edits(each)
             for chunk in reader.pieces(each):
                 totals[1] += 1
                 totals[2] += bool(chunk.vector)

@@ -20,7 +20,7 @@ from holdfast.documents.blobs import Blobs
 from holdfast.engine.job_specs import JobSpec
 from holdfast.engine.kinds import Finish, Kind
 from holdfast.engine.work import Work
-from holdfast.kinds import corpus
+from holdfast.kinds import bundle_edits, corpus
 from holdfast.kinds.log_phrases import many
 from holdfast.ledger.pay import Call
 from holdfast.store.base.database import Database, Tx
@@ -38,8 +38,8 @@ CHUNKS_PER_PART = 5000
 class BundlePartDraft:
     """A part that is being gathered."""
 
-    pieces: tuple[BinaryIO, BinaryIO, BinaryIO] = field(
-        default_factory=lambda: (bundles.scratch(), bundles.scratch(), bundles.scratch())
+    pieces: tuple[BinaryIO, BinaryIO, BinaryIO, BinaryIO] = field(
+        default_factory=lambda: (bundles.scratch(), bundles.scratch(), bundles.scratch(), bundles.scratch())
     )
     documents: int = 0
     chunks: int = 0
@@ -128,9 +128,10 @@ class Export:
         return collection, bill, writer
 
     def _document(self, tx: Tx, work: Work, row: Any, part: BundlePartDraft, bill: BundleContents) -> None:
-        lines, chunks, vectors = part.pieces
+        lines, chunks, vectors, edit_lines = part.pieces
         model = str(row.chosen.get("provider", "")), str(row.chosen.get("model", ""))
         number = 0
+        positions: list[tuple[int, int]] = []
         for each in exports.chunks_of(tx, work.claim.tenant, row.head_id, row.generation):
             call = Call(model[0], "embeddings", model[1], each.text)
             known = each.result is not None and each.call_key == call.key(work.claim.tenant)
@@ -139,6 +140,7 @@ class Export:
             chunks.write(bundles.line(line))
             vectors.write(vector)
             number += 1
+            positions.append((each.slice, each.position))
             bill.vectors += known
             if known:
                 bill.models.add(model)
@@ -162,6 +164,10 @@ class Export:
         )
         about = {each: getattr(row, each) for each in fields}
         about |= {"metadata": row.metadata or {}, "labels": row.labels or []}
+        edits = bundle_edits.written(tx, work.claim.tenant, row.id, row.head_id, positions)
+        for edit in edits:
+            edit_lines.write(bundles.line(edit))
+        about |= {"edits": len(edits)} if edits else {}
         lines.write(bundles.line({**about, "digest": row.content, "chunks": number, "index": row.chosen}))
         part.documents += 1
         part.chunks += number

@@ -9,7 +9,7 @@ and answer none: such documents are found by their words, until somebody asks fo
 """
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import BinaryIO, cast
@@ -23,7 +23,8 @@ from holdfast.documents.parse import properties
 from holdfast.engine.job_specs import JobSpec
 from holdfast.engine.kinds import Finish, Kind
 from holdfast.engine.work import Work
-from holdfast.kinds import bundle_validation, index
+from holdfast.kinds import bundle_edits, bundle_validation, edited_chunks, index
+from holdfast.kinds.bundle_edits import BundleEdit, ImportedPlaces
 from holdfast.kinds.bundle_validation import BundleChunk, BundleReader, Record
 from holdfast.kinds.log_phrases import many
 from holdfast.ledger.pay import Call
@@ -179,15 +180,17 @@ class Import:
         """The document is ready, or was here already, or cannot come; its share of the part was read."""
         arrived = self._content(reader, record)
         pieces = reader.pieces(record)
+        edits = reader.edits(record)
         if arrived is None:
             brought.without_bytes += 1
-        elif (claim := self._open(work, arrived)) is None:
+        elif (claim := self._open(work, arrived, edits)) is None:
             brought.unchanged += 1
         else:
             here = index.choices(self._defaults, collection.options, record.options, stored=True)
             is_ours = record.model == (here.provider, here.model)
-            staged = self._stage(work, claim, record, pieces, is_ours=is_ours)
-            if staged is not None and self._publish(claim, arrived, staged):
+            places = ImportedPlaces(edits)
+            staged = self._stage(work, claim, record, pieces, places, is_ours=is_ours)
+            if staged is not None and self._publish(claim, arrived, staged, places):
                 brought.documents += 1
                 brought.chunks += staged.chunks
                 brought.words_only += 0 if is_ours else staged.chunks
@@ -210,7 +213,7 @@ class Import:
             raise WorkError("the bytes of a document do not match its digest", code="bad_bundle")
         return Arrived(record, stored.size, thumbnail)
 
-    def _open(self, work: Work, arrived: "Arrived") -> Claim | None:
+    def _open(self, work: Work, arrived: "Arrived", edits: Sequence[BundleEdit]) -> Claim | None:
         """The right to bring the document; None when its content is in the collection already."""
         record, claim = arrived.record, work.claim
         ask = Ask(
@@ -225,15 +228,17 @@ class Import:
             pipeline=f"{index.NAME}@{index.VERSION}",
             actor=f"import:{claim.run_id}",
         ).checked()
+        ask = edited_chunks.with_edits(ask, bundle_edits.fingerprint(record.chosen, edits))
         source = replace(record.source, size=arrived.size)
-        described = (record.metadata, record.labels)
         draft = DocumentDraft(
             secrets.token_hex(8),
             record.title,
             source,
             record.options,
-            *described,
+            record.metadata,
+            record.labels,
             title_given=record.title_given,
+            edits=[each.edit for each in edits],
         )
         arrival = Arrival(draft, ask, self._db.token(), self._db.token())
         opened = bundle_imports.open_document(
@@ -244,7 +249,14 @@ class Import:
         return opened if isinstance(opened, Claim) else None
 
     def _stage(
-        self, work: Work, claim: Claim, record: Record, pieces: Iterator[BundleChunk], *, is_ours: bool
+        self,
+        work: Work,
+        claim: Claim,
+        record: Record,
+        pieces: Iterator[BundleChunk],
+        places: ImportedPlaces,
+        *,
+        is_ours: bool,
     ) -> Staged | None:
         """The document's chunks are kept; None when it was taken out of our hands."""
         staged = Staged(languages.rules(record.language))
@@ -252,14 +264,15 @@ class Import:
             work.check()
             chunks = [
                 Chunk(
-                    position=staged.chunks + offset,
+                    position=position,
                     text=piece.text,
                     page=piece.page,
                     call_key=_call(record, piece).key(claim.tenant) if is_ours and piece.vector else None,
-                    data=piece.data,
+                    data=data,
                     words=tokenizer.terms_of(piece.text, staged.language).words,
                 )
-                for offset, piece in enumerate(batch)
+                for piece in batch
+                for position, data in [places.next(piece.data)]
             ]
             if isinstance(tasks.stage(self._db, claim, chunks), Fenced):
                 return None
@@ -267,7 +280,7 @@ class Import:
         staged.add([], last=True)
         return staged
 
-    def _publish(self, claim: Claim, arrived: "Arrived", staged: Staged) -> bool:
+    def _publish(self, claim: Claim, arrived: "Arrived", staged: Staged, places: ImportedPlaces) -> bool:
         record = arrived.record
 
         def also(tx: Tx) -> None:
@@ -289,7 +302,7 @@ class Import:
             name = subjects.document_id(claim.subject)
             documents.put_facts(tx, claim.tenant, name, facts, is_first=claim.generation == 1)
 
-        result = {"format": record.format, "pages": record.pages, "imported": True}
+        result = {"format": record.format, "pages": record.pages, "imported": True, **places.facts}
         unread = [gap.as_json() for gap in record.gaps]
         outcome = tasks.finish(
             self._db,

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from holdfast.core import keys, languages, subjects
+from holdfast.core.chunk_edits import EDIT, EDITS
 from holdfast.core.errors import BadRequestError, HoldfastError, WorkError
 from holdfast.core.records import Chunk, Claim, Copy, Slice
 from holdfast.core.text import is_plain
 from holdfast.documents import chunk
 from holdfast.documents.blobs import Blobs
-from holdfast.documents.chunk import ChunkText
 from holdfast.documents.parse import ocr_languages, records
 from holdfast.documents.parse.parser import Parser
 from holdfast.documents.parse.reader import Cut, KnownSlices
@@ -28,19 +28,20 @@ from holdfast.engine import kinds as offers
 from holdfast.engine.job_specs import SearchSource
 from holdfast.engine.kinds import Finish, Kind, Offer
 from holdfast.engine.work import Work
-from holdfast.kinds import file_facts, members, recognition
+from holdfast.kinds import edited_chunks, file_facts, members, recognition
+from holdfast.kinds.edited_chunks import DocumentEdits, EditedPiece
 from holdfast.kinds.log_phrases import many
 from holdfast.ledger.pay import Call
 from holdfast.search import term_counts, tokenizer
 from holdfast.store.base.database import Database, Tx
-from holdfast.store.library import document_passwords, documents, integrity
+from holdfast.store.library import chunk_edits, document_passwords, documents, integrity
 from holdfast.store.library.quotas import UNLIMITED, Quota
 from holdfast.store.protocol import slices
 from holdfast.store.search import search_reads as search_store
 
 T = TypeVar("T")
 NAME = subjects.INDEX
-VERSION = 1
+VERSION = edited_chunks.VERSION
 # The name of the search source that is the chunks of documents.
 CHUNKS = "chunks"
 # Chunks that are paid for at a time: what a crash may repeat is bounded, progress is reported in between.
@@ -183,6 +184,7 @@ class Index:
             plan=self.plan,
             publish=self.publish,
             version=VERSION,
+            also=(edited_chunks.EDITED_VERSION,),
             search=SearchSource(CHUNKS, weight=1.0),
         )
 
@@ -246,8 +248,8 @@ class Index:
         earlier: Mapping[str, slices.DoneSlice] = {}
         if work.may_copy and work.claim.generation > 1:
             earlier = slices.published(self._db, work.claim.head_id)
-        language = piece.get("language", chosen.language)
-        known = KnownSlices(_parts(chosen), frozenset(earlier), language)
+        edits, language = DocumentEdits.of(work), piece.get("language", chosen.language)
+        known = KnownSlices(_parts(chosen), edits.reusable(earlier), language)
         cut = self._cut(work, chosen, form, units, known)
         recognised = self._recognised(work, chosen, path, form, cut)
         if recognised:
@@ -268,16 +270,19 @@ class Index:
         if work.claim.ordinal <= 1 and form in records.PAGED:
             facts["thumbnail"] = self._thumbnail(work, form)
         if cut.pieces is None:
-            copy = earlier[cut.digest].copy
-            if self._has_vectors(work, copy):
-                work.note(f"{read}, reused {many(copy.chunks, 'chunk')} of version {copy.generation}")
-                return self._taken_over(work, copy, facts)
+            if self._has_vectors(work, earlier[cut.digest].copy):
+                return self._taken_over(work, earlier[cut.digest].copy, facts, read)
             cut = self._cut(
                 work, chosen, form, units, KnownSlices(known.parts, language=language), recognised
             )
-        pieces = cut.pieces or ()
-        work.note(f"{read}, cut {many(len(pieces), 'chunk')} for {chosen.model} of {chosen.provider}")
-        return self._embedded(work, chosen, pieces, facts)
+        edited = edits.apply(work, cut.pieces or ())
+        facts |= edited.facts
+        same = earlier.get(cut.digest) if edits.edits else None
+        if same is not None and edited_chunks.are_same(same, edited) and self._has_vectors(work, same.copy):
+            return self._taken_over(work, same.copy, facts, read)
+        chunks = many(len(cut.pieces or ()), "chunk")
+        work.note(f"{read}, cut {chunks} for {chosen.model} of {chosen.provider}{edited.note}")
+        return self._embedded(work, chosen, edited.pieces, facts)
 
     def _recognised(
         self, work: Work, chosen: Choices, path: Path, form: Format, cut: Cut
@@ -325,7 +330,9 @@ class Index:
     def _has_vectors(self, work: Work, copy: Copy) -> bool:
         return integrity.has_vectors(self._db, work.claim.tenant, work.claim.head_id, copy)
 
-    def _taken_over(self, work: Work, copy: Copy, facts: dict[str, Any]) -> Finish:
+    def _taken_over(self, work: Work, copy: Copy, facts: dict[str, Any], read: str) -> Finish:
+        work.note(f"{read}, reused {many(copy.chunks, 'chunk')} of version {copy.generation}")
+
         def also(tx: Tx) -> None:
             slices.copy_counts(tx, work.claim, copy)
             if _of_several(work):
@@ -334,9 +341,9 @@ class Index:
         return Finish({**facts, "taken_over": copy.generation}, copy=copy, also=also)
 
     def _embedded(
-        self, work: Work, chosen: Choices, pieces: Sequence[ChunkText], facts: dict[str, Any]
+        self, work: Work, chosen: Choices, pieces: Sequence[EditedPiece], facts: dict[str, Any]
     ) -> Finish:
-        calls = [Call(chosen.provider, "embeddings", chosen.model, piece.text) for piece in pieces]
+        calls = [Call(chosen.provider, "embeddings", chosen.model, each.piece.text) for each in pieces]
         rules = languages.rules(facts["language"])
         large = len(pieces) > SMALL
         chunks: list[Chunk] = []
@@ -348,14 +355,14 @@ class Index:
             numbers += [each.numbers for each in terms]
             staged = [
                 Chunk(
-                    position=start + offset,
-                    text=piece.text,
-                    page=piece.page,
+                    position=each.position,
+                    text=each.piece.text,
+                    page=each.piece.page,
                     call_key=call.key(work.claim.tenant),
-                    data=_data(piece, facts),
+                    data=_data(each, facts),
                     words=term.words,
                 )
-                for offset, (piece, call, term) in enumerate(zip(pieces[start:], group, terms, strict=False))
+                for each, call, term in zip(pieces[start:], group, terms, strict=False)
             ]
             chunks += staged
             if large:
@@ -395,18 +402,23 @@ class Index:
         total = sum(each.copy.chunks for each in done)
         results = [each.result for each in done]
         inside = members.published(tx, claim, results, self._quota)
-        if not total and not inside:
+        if not total and not inside and not any(each.get(EDITS) for each in results):
             raise WorkError("no text was found in the document", code="no_text")
         facts = file_facts.of_run(results, total)
         name = subjects.document_id(claim.subject)
         documents.put_facts(tx, claim.tenant, name, facts, is_first=claim.generation == 1)
+        if claim.generation > 1:
+            chunk_edits.drop_taken_back(tx, claim.tenant, name)
         if facts.unread:
             documents.put_run_gaps(tx, claim.run_id, facts.unread)
 
 
-def _data(piece: ChunkText, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """What is kept with a chunk: its headings, and the confidence of a page read by OCR."""
+def _data(edited: EditedPiece, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """What is kept with a chunk: its headings, its edit, or the confidence of a page read by OCR."""
+    piece = edited.piece
     data: dict[str, Any] = {"headings": list(piece.headings)} if piece.headings else {}
+    if edited.edit is not None:
+        return {**data, EDIT: list(edited.edit.key)}
     for page, quality, confidence, _gap in facts.get("readings", ()):
         if page == piece.page and quality == records.Quality.OCR:
             data["ocr"] = confidence

@@ -17,6 +17,7 @@ from holdfast.documents.parse import sniff
 from holdfast.documents.parse.parser import Parser
 from holdfast.documents.parse.records import Format, Outline
 from holdfast.engine.work import Work
+from holdfast.kinds import edited_chunks
 from holdfast.store.base.database import Database, Tx
 from holdfast.store.library import document_members, documents
 from holdfast.store.library.document_requests import IndexRequest
@@ -98,7 +99,7 @@ def published(tx: Tx, claim: Claim, results: Iterable[Mapping[str, Any]], quota:
     options = dict(claim.options)
 
     def ask(document: Document) -> Ask:
-        return Ask(
+        request = Ask(
             kind=claim.kind,
             subject=subjects.of_document(document.id),
             content=document.digest,
@@ -111,6 +112,7 @@ def published(tx: Tx, claim: Claim, results: Iterable[Mapping[str, Any]], quota:
             actor=actor,
             max_cost=max_cost,
         ).checked()
+        return edited_chunks.with_edits(request, document.edits)
 
     request = IndexRequest(ask, tx.db.token, SilenceLimits())
     document_members.put(tx, container, drafts, request, quota, actor)

@@ -72,6 +72,8 @@ class Hit:
     collection: str = ""
     weak: bool = False
     language: str | None = None
+    # A person replaced the text.
+    edited: bool = False
 
     @property
     def snippet(self) -> Snippet:
@@ -482,4 +484,5 @@ def _hit(one: Fused, chunk: stored.StoredChunk, ranked: _RankedChunks) -> Hit:
         collection=chunk.collection,
         weak=one.chunk_id not in ranked.strong,
         language=chunk.language,
+        edited=chunk.is_edited,
     )

@@ -19,7 +19,7 @@ from holdfast.core.states import Disposition, Lane, Status
 from holdfast.documents import fetch
 from holdfast.documents.blobs import Blob, Blobs
 from holdfast.engine.engine import Engine
-from holdfast.kinds import index
+from holdfast.kinds import edited_chunks, index
 from holdfast.service import key_restrictions, missing_content, names
 from holdfast.service.requests import RequestContext
 from holdfast.store.library import (
@@ -262,7 +262,7 @@ class Documents:
         force: bool = False,
         expect_generation: int | None = None,
     ) -> Ask:
-        return self._engine.checked(
+        ask = self._engine.checked(
             Ask(
                 kind=index.NAME,
                 subject=subjects.of_document(document.id),
@@ -278,6 +278,7 @@ class Documents:
                 max_cost=wish.max_cost,
             )
         )
+        return edited_chunks.with_edits(ask, document.edits)
 
     def _chosen(self, collection: Collection, document: Document) -> index.Choices:
         """How the document is indexed; most of a collection have no options of their own, and are alike."""

@@ -31,6 +31,7 @@ REQUESTS = {
     "accepted:follow_up": "started by an action",
     "accepted:imported": "imported",
     "accepted:delete": "deleted",
+    "superseding:edited": "a passage was edited",
     "superseding:changed": "content or options changed; the earlier request is superseded",
     "duplicate:in_progress": "rejected as a duplicate: the same work is already queued or running",
     "unchanged:same_content_and_options": "nothing to do: already done with the same content and options",
@@ -61,6 +62,12 @@ FENCES = {
     "run_cancelled": "the run was cancelled",
     "run_superseded": "a newer request had superseded the run",
     "gone": "it was deleted",
+}
+EDITS = {
+    "text": "edited a passage{}",
+    "off": "turned a passage{} off",
+    "on": "turned a passage{} on",
+    "restored": "restored the original of a passage{}",
 }
 # A caller that needs no key has no name.
 ACTORS = {"api:loopback": "someone on this machine"}
@@ -123,6 +130,8 @@ def of_request(reason: str, actor: str | None, kind: str | None = subjects.INDEX
         sentence = "rejected: the model has no known price, and its budget has a hard limit"
     else:
         sentence = REQUESTS.get(reason, reason.replace("_", " ").replace(":", ": "))
+    if reason.endswith(":edited"):
+        return f"{sentence} by {ACTORS.get(actor or '', actor) or 'someone'}"
     return f"{sentence} (requested by {ACTORS.get(actor, actor)})" if actor else sentence
 
 
@@ -231,6 +240,10 @@ def _rare(noted: Noted | Event, who: str) -> str:
             parts = [f"the metadata {names}"] if names else []
             parts += ["the labels"] if "labels" in data else []
             return f"{who} changed {' and '.join(parts) or 'the metadata'}"
+        case Verb.EDIT:
+            page = (noted.data or {}).get("page")
+            where = f" on page {page}" if page else ""
+            return f"{ACTORS.get(who, who)} {EDITS.get(noted.reason, 'edited a passage{}').format(where)}"
         case Verb.IMPORT:
             return "imported as published" if noted.reason == "active" else "imported as not indexed"
         case Verb.REPAIR:

@@ -12,7 +12,8 @@ from holdfast.store.library.documents import Document
 from holdfast.store.money import payments
 from holdfast.store.money.payments import OrderPayment
 from holdfast.store.views import reads
-from holdfast.store.views.reads import Published, PublishedChunk, RunDetail, Story
+from holdfast.store.views.chunk_lists import ListedChunk
+from holdfast.store.views.reads import RunDetail, Story
 
 # How far the text of a document is searched for a heading: pages of chunks, and chunks of each.
 HEADING_PAGES = 20
@@ -29,17 +30,11 @@ class History:
         """Its runs, the newest generation first."""
         return reads.runs_of(self._db, document.head_id) if document.head_id is not None else ()
 
-    def chunks(self, document: Document, *, after: tuple[int, int], limit: int) -> Published | None:
-        """A page of its published text; None when nothing is published."""
-        if document.head_id is None:
-            return None
-        return reads.visible_chunks(self._db, document.head_id, after=after, limit=limit)
-
     def heading(self, document: Document, title: str, page: int) -> tuple[int, int] | None:
         """Slice and position of the text under a heading, or else of its page; None if there is neither."""
         after, first = (-1, -1), None
         for _ in range(HEADING_PAGES):
-            part = self.chunks(document, after=after, limit=HEADING_CHUNKS)
+            part = reads.visible_chunks(self._db, document.head_id or 0, after=after, limit=HEADING_CHUNKS)
             if part is None or not part.chunks:
                 return first
             for each in part.chunks:
@@ -75,6 +70,6 @@ class History:
         """What each run of a story has sent to providers."""
         return payments.exchanges(self._db, document.tenant, list(story.tasks))
 
-    def payers(self, document: Document, chunks: Sequence[PublishedChunk]) -> dict[str, str | None]:
+    def payers(self, document: Document, chunks: Sequence[ListedChunk]) -> dict[str, str | None]:
         """Which run has paid for each of these chunks, by the key of its call."""
-        return payments.payers(self._db, document.tenant, [each.chunk.call_key or "" for each in chunks])
+        return payments.payers(self._db, document.tenant, [each.call_key or "" for each in chunks])

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import BinaryIO
 
 from holdfast.core.errors import BadRequestError, ConflictError, NotFoundError, WorkError
-from holdfast.core.records import Chunk
 from holdfast.documents.blobs import Blobs
 from holdfast.documents.parse import wire
 from holdfast.documents.parse.parser import Parser
@@ -19,7 +18,8 @@ from holdfast.kinds import recognition
 from holdfast.store.base.database import Database
 from holdfast.store.library import document_passwords, documents, page_texts, thumbnails
 from holdfast.store.library.documents import Document
-from holdfast.store.views import reads
+from holdfast.store.views import chunk_lists, reads
+from holdfast.store.views.chunk_lists import ListedChunk
 
 SECONDS = 20.0
 MEDIA_TYPES = {
@@ -103,7 +103,7 @@ class Originals:
         digest = self._digest(document)
         path, form = self._shelf.path(digest), Format(document.format or "")
         password = document_passwords.of_content(self._db, document.tenant, digest)
-        passage = self._chunk(document, chunk).text if chunk is not None else ""
+        passage = self._chunk(document, chunk).original if chunk is not None else ""
         until = time.monotonic() + self._seconds
         with self._parsers.lent(document.tenant, until) as parser:
             try:
@@ -123,12 +123,12 @@ class Originals:
                     raise NotFoundError(error.message, code="no_page") from error
                 raise BadRequestError(error.message, code=error.code) from error
 
-    def _chunk(self, document: Document, position: tuple[int, int]) -> Chunk:
+    def _chunk(self, document: Document, position: tuple[int, int]) -> ListedChunk:
         after = (position[0], position[1] - 1)
-        seen = reads.visible_chunks(self._db, document.head_id or 0, after=after, limit=1)
+        seen = chunk_lists.listed(self._db, document, after=after, limit=1)
         for each in seen.chunks if seen is not None else ():
-            if (each.slice, each.chunk.position) == position:
-                return each.chunk
+            if (each.slice, each.position) == position:
+                return each
         raise NotFoundError("the published version has no such chunk", code="no_chunk")
 
     def _recognised(

@@ -9,6 +9,7 @@ from holdfast.store.follow_ups.follow_ups import Action, FollowUp
 from holdfast.store.jobs.job_results import StoredResult
 from holdfast.store.jobs.jobs import JobQuery
 from holdfast.store.library.collections import Collection
+from holdfast.store.library.document_edits import ChunkChange
 from holdfast.store.library.document_lists import Counts, DocumentQuery, SortKey
 from holdfast.store.library.document_members import LinkedDocument
 from holdfast.store.library.documents import Document
@@ -22,6 +23,7 @@ from holdfast.store.money.provider_troubles import Trouble
 from holdfast.store.protocol.duty_schedule import DutyHealth
 from holdfast.store.protocol.refusals import WOULD_COST
 from holdfast.store.protocol.workers import Worker, WorkerState
+from holdfast.store.views.chunk_lists import ChunkList, ListedChunk
 from holdfast.store.views.dashboard import Today
 from holdfast.store.views.event_counts import CountPosition, EventTally, Stage
 from holdfast.store.views.events import BEGINNING, Event, Position, RunStanding
@@ -30,7 +32,6 @@ from holdfast.store.views.reads import (
     LaneCount,
     Lease,
     Noted,
-    PublishedChunk,
     RunDetail,
     RunProgress,
     Story,

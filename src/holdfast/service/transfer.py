@@ -19,7 +19,7 @@ from holdfast.service.documents import Documents, UploadResult
 from holdfast.service.jobs import JobView
 from holdfast.service.requests import RequestContext
 from holdfast.store.jobs import jobs
-from holdfast.store.library import document_moves, document_passwords, imports
+from holdfast.store.library import chunk_edits, document_moves, document_passwords, imports
 from holdfast.store.library.collections import Collection
 from holdfast.store.library.documents import DocumentDraft, source_of
 from holdfast.store.library.quotas import UNLIMITED, Quota
@@ -93,6 +93,7 @@ class Transfer:
             source_of(document),
             *described,
             title_given=document.title_given,
+            edits=chunk_edits.all_of(self._db, wish.tenant, document.id),
         )
         return self._documents.add_kept(wish, collection, [draft], copied=document_id)[0]
 

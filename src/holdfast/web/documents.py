@@ -14,11 +14,13 @@ from holdfast.core import languages
 from holdfast.core.records import TENANT, Spent
 from holdfast.core.states import LIVE
 from holdfast.service import explanations, formatting
+from holdfast.service.access import Scope
+from holdfast.service.edits import EditState, EditView
 from holdfast.service.records import (
     Document,
+    ListedChunk,
     Noted,
     OrderPayment,
-    PublishedChunk,
     RunDetail,
     Story,
     TaskDetail,
@@ -87,7 +89,7 @@ class StoryEntry:
 class ChunkView:
     """A chunk, and whether this generation paid for it; None when that is not known any more."""
 
-    published: PublishedChunk
+    chunk: ListedChunk
     paid: bool | None
 
 
@@ -134,7 +136,8 @@ def document(
         chapters=_chapters(services, record, story),
         entries=_entries(story),
         shown=ENTRIES_OPEN,
-        text=_text(services, record, at),
+        text=_text(services, record, at, with_disabled=who.may(Scope.WRITE)),
+        lost_edits=_lost_edits(services, record) if who.may(Scope.WRITE) else (),
         at=at,
         follow_ups=services.actions.of_document(record, who.tenant),
         own_view=forms.outcome_view(services.actions.types),
@@ -147,10 +150,15 @@ def document(
 
 
 @router.get("/documents/{name}/text")
-def text(services: Services, document: PathDocument, at: At = None) -> Response:
+def text(services: Services, who: rendering.Who, document: PathDocument, at: At = None) -> Response:
     """Give more of the text."""
+    may_write = who.may(Scope.WRITE)
     return rendering.part(
-        "text.html", text=_text(services, document, at, before=0), view=services.views.view(document), at=at
+        "text.html",
+        text=_text(services, document, at, before=0, with_disabled=may_write),
+        view=services.views.view(document),
+        at=at,
+        may_write=may_write,
     )
 
 
@@ -199,22 +207,36 @@ def _open_task(detail: TaskDetail, now: float) -> str:
             return other
 
 
-def _text(services: AppServices, document: Document, at: str | None, *, before: int = BEFORE) -> Text:
+def _lost_edits(services: AppServices, document: Document) -> list[EditView]:
+    """The edits that the searchable version does not have."""
+    if document.edits is None:
+        return []
+    return [each for each in services.edits.all_of(document) if each.state is not EditState.APPLIED]
+
+
+def _text(
+    services: AppServices,
+    document: Document,
+    at: str | None,
+    *,
+    before: int = BEFORE,
+    with_disabled: bool,
+) -> Text:
     slice_, position = (int(each) for each in at.split(".")) if at is not None else (0, 0)
     after = (slice_, position - 1 - before) if position - 1 - before >= 0 else (slice_ - 1, 10**9)
-    page = services.history.chunks(document, after=after, limit=CHUNKS + 1)
+    page = services.edits.chunks(document, after=after, limit=CHUNKS + 1, with_disabled=with_disabled)
     if page is None:
         return Text(0, (), None)
     shown = page.chunks[:CHUNKS]
     by = services.history.payers(document, shown)
     run_id = _run_of(services, document, page.generation)
     rest = page.chunks[CHUNKS] if len(page.chunks) > CHUNKS else None
-    follows = f"{rest.slice}.{rest.chunk.position}" if rest is not None else None
+    follows = f"{rest.slice}.{rest.position}" if rest is not None else None
     return Text(page.generation, [ChunkView(each, _paid(each, by, run_id)) for each in shown], follows)
 
 
-def _paid(chunk: PublishedChunk, by: Mapping[str, str | None], run_id: str | None) -> bool | None:
-    payer = by.get(chunk.chunk.call_key or "")
+def _paid(chunk: ListedChunk, by: Mapping[str, str | None], run_id: str | None) -> bool | None:
+    payer = by.get(chunk.call_key or "")
     return None if payer is None or run_id is None else payer == run_id
 
 

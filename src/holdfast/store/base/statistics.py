@@ -27,6 +27,7 @@ STATISTICS = {
     ("holdfast_charges", "holdfast_charges_run"): "100000 10",
     ("holdfast_charges", "holdfast_charges_tenant"): "100000 100000 1",
     ("holdfast_charges", "sqlite_autoindex_holdfast_charges_1"): "100000 1 1 1",
+    ("holdfast_chunk_edits", "sqlite_autoindex_holdfast_chunk_edits_1"): "100000 100000 100 1 1",
     ("holdfast_chunks", "sqlite_autoindex_holdfast_chunks_1"): "100000 100 50 50 50 1",
     ("holdfast_deliveries", "holdfast_deliveries_action"): "100000 14286 1",
     ("holdfast_deliveries", "holdfast_deliveries_head"): "100000 4762 25",

@@ -25,7 +25,7 @@ from holdfast.store.base.dialect import now
 from holdfast.store.base.rows import literal
 from holdfast.store.base.schema import calls, runs
 from holdfast.store.base.schema import tasks as task_table
-from holdfast.store.library import document_values, documents, quotas
+from holdfast.store.library import chunk_edits, document_values, documents, quotas
 from holdfast.store.library.collections import COLLECTION_KEPT, no_collection
 from holdfast.store.library.document_values import Description
 from holdfast.store.library.documents import BY_DIGEST, NEW, Document, DocumentDraft
@@ -130,6 +130,7 @@ def open_document(
         if tx.one(NEW, documents.row_of(claim.tenant, claim.collection or "", draft)) is not None:
             described = Description(draft.metadata or {}, draft.labels)
             document_values.put(tx, (claim.tenant, draft.id), claim.collection or "", described)
+            chunk_edits.put_all(tx, (claim.tenant, draft.id), draft.edits)
         row = tx.one(BY_DIGEST, where)
         if row is None:
             raise StoreUnavailableError("a document with this content is being deleted; try again later")

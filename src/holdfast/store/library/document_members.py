@@ -18,7 +18,7 @@ from holdfast.store.base.database import Database, Tx
 from holdfast.store.base.schema import ceilings, runs
 from holdfast.store.base.schema import document_members as table
 from holdfast.store.base.schema import documents as documents_table
-from holdfast.store.library import document_requests, document_values, documents, quotas
+from holdfast.store.library import chunk_edits, document_requests, document_values, documents, quotas
 from holdfast.store.library.document_requests import IndexRequest
 from holdfast.store.library.documents import GONE, Document, DocumentDraft
 from holdfast.store.library.quotas import Quota
@@ -211,6 +211,7 @@ def remove_in(tx: Tx, tenant: str, document_id: str, actor: str) -> list[str]:
         requests.delete_in(tx, tenant, subjects.of_document(name), tx.db.token(), actor)
         if tx.execute(GONE, {"b_tenant": tenant, "b_id": name}).rowcount == 1:
             tx.execute(document_values.CLEAR, {"b_tenant": tenant, "b_document": name})
+            chunk_edits.clear(tx, tenant, name)
             tx.execute(UNLINK_ALL, {"b_tenant": tenant, "b_parent": name})
             removed.append(name)
     return removed

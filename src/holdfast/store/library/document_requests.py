@@ -25,7 +25,7 @@ from holdfast.core.states import Disposition, Status
 from holdfast.store.base.database import Database, Tx
 from holdfast.store.base.dialect import now
 from holdfast.store.base.schema import documents as table
-from holdfast.store.library import document_passwords, document_values, documents, quotas
+from holdfast.store.library import chunk_edits, document_passwords, document_values, documents, quotas
 from holdfast.store.library.collections import COLLECTION_KEPT, no_collection
 from holdfast.store.library.document_values import Description
 from holdfast.store.library.documents import (
@@ -175,6 +175,7 @@ def insert_or_get(tx: Tx, tenant: str, collection: str, draft: DocumentDraft) ->
     if row is not None:
         name, described = (tenant, draft.id), Description(draft.metadata or {}, draft.labels)
         document_values.put(tx, name, collection, described)
+        chunk_edits.put_all(tx, name, draft.edits)
         return documents.without_head(row)
     row = tx.one(BY_DIGEST, {"tenant": tenant, "collection": collection, "digest": draft.source.digest})
     if row is None:

@@ -20,6 +20,7 @@ from holdfast.store.base import journal
 from holdfast.store.base.database import Database, Tx
 from holdfast.store.base.dialect import now
 from holdfast.store.base.schema import document_values, documents
+from holdfast.store.library import chunk_edits
 
 # Values of metadata and labels, which are fewer, have lower positions than those of properties.
 FILE_POSITION = 1000
@@ -154,6 +155,11 @@ def move(tx: Tx, name: tuple[str, str], collection: str) -> None:
 
 
 def forget(db: Database, tenant: str, document_id: str) -> None:
-    """A deleted document has no values."""
+    """A deleted document has no values, and no edits."""
     values = {"b_tenant": tenant, "b_document": document_id}
-    db.write("forget_values", lambda tx: tx.execute(CLEAR, values))
+
+    def body(tx: Tx) -> None:
+        tx.execute(CLEAR, values)
+        chunk_edits.clear(tx, tenant, document_id)
+
+    db.write("forget_values", body)

@@ -23,7 +23,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from holdfast.core import gaps, subjects
+from holdfast.core import chunk_edits, gaps, subjects
 from holdfast.core.errors import NotFoundError
 from holdfast.core.gaps import Gap
 from holdfast.core.languages import ENGLISH
@@ -32,6 +32,7 @@ from holdfast.store.base.database import Database, Tx
 from holdfast.store.base.dialect import KeyList, key_in, now
 from holdfast.store.base.schema import documents, heads, runs
 from holdfast.store.library import document_values
+from holdfast.store.library.chunk_edits import ChunkEdit
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,7 @@ class Document:
     thumbnail: str | None
     gaps: tuple[Gap, ...]
     properties: Mapping[str, Any]
+    edits: str | None
     created_at: float
     updated_at: float
     head_id: int | None
@@ -217,6 +219,8 @@ class DocumentDraft:
     labels: Sequence[str] = ()
     password: str | None = field(default=None, repr=False)
     title_given: bool = True
+    # As they were where it is copied from.
+    edits: Sequence[ChunkEdit] = ()
 
 
 def row_of(tenant: str, collection: str, draft: DocumentDraft) -> dict[str, Any]:
@@ -231,6 +235,7 @@ def row_of(tenant: str, collection: str, draft: DocumentDraft) -> dict[str, Any]
         "metadata": dict(draft.metadata) if draft.metadata else None,
         "labels": list(draft.labels) or None,
         "password": draft.password,
+        "edits": chunk_edits.fingerprint(edit.mark for edit in draft.edits),
         **{name: getattr(draft.source, name) for name in DocumentSource.__dataclass_fields__},
     }
 

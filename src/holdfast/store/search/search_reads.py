@@ -29,6 +29,7 @@ from sqlalchemy.dialects.postgresql import aggregate_order_by
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from holdfast.core import subjects
+from holdfast.core.chunk_edits import EDIT
 from holdfast.core.records import Claim
 from holdfast.store.base.database import Database, Tx
 from holdfast.store.base.dialect import KeyList, Numbers, in_usual_order, key_in, now, only_tested
@@ -377,6 +378,12 @@ class StoredChunk(NamedTuple):
     position: int
     collection: str
     language: str | None
+    data: Mapping[str, Any] | None
+
+    @property
+    def is_edited(self) -> bool:
+        """True if a person replaced the text."""
+        return EDIT in (self.data or ())
 
 
 _document = func.substr(heads.c.subject, len(subjects.DOCUMENT) + 1)
@@ -403,6 +410,7 @@ CHUNKS_OF = (
         chunks.c.position,
         heads.c.collection,
         _of_document(documents.c.language).label("language"),
+        chunks.c.data,
     )
     .join_from(
         chunks,

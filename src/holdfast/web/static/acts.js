@@ -189,6 +189,15 @@ async function send(form, method, path, body) {
   }
 }
 
+// The passage beside the button, to be written anew.
+function edit(button) {
+  const form = document.getElementById("edit-passage-form");
+  wrong(form, "");
+  form.dataset.form = button.dataset.edit;
+  form.elements.text.value = button.closest("li").querySelector(".passage").textContent;
+  form.closest("dialog").showModal();
+}
+
 // What is drawn for the reader once, and never shown again.
 function secret(id, text) {
   const dialog = document.getElementById(id);
@@ -302,6 +311,7 @@ export function begin(whenChanged) {
     if (at.dataset.call) act(at);
     else if (at.dataset.replace) replace(at);
     else if (at.dataset.open) document.getElementById(at.dataset.open).showModal();
+    else if (at.dataset.edit) edit(at);
     else if (at.dataset.close !== undefined) at.closest("dialog").close();
     else if (at.dataset.dismiss !== undefined) at.closest(".answer").remove();
     else if (at.dataset.askEstimate !== undefined) estimate(at.form);

@@ -17,6 +17,7 @@ from holdfast.store.base.schema.follow_ups import (
 from holdfast.store.base.schema.jobs import A_DELETION, A_JOB, job_results
 from holdfast.store.base.schema.journal import journal
 from holdfast.store.base.schema.library import (
+    chunk_edits,
     collections,
     document_members,
     document_values,
@@ -53,6 +54,7 @@ __all__ = [
     "carriers",
     "ceilings",
     "charges",
+    "chunk_edits",
     "chunks",
     "collections",
     "deliveries",

@@ -61,6 +61,8 @@ documents = Table(
     Column("pages", Integer),
     Column("chunks", Integer),
     Column("thumbnail", Text),
+    # The fingerprint of its `chunk_edits`; NULL if it has none. Part of the work: see `kinds.index`.
+    Column("edits", Text),
     # The pages that could not be read: [{pages, reason, count}].
     Column("gaps", JSON(none_as_null=True)),
     # What the file says about itself, an object; and its table of contents: [[level, title, page]].
@@ -138,6 +140,28 @@ document_values = Table(
     Column("whole", Bytewise),
     PrimaryKeyConstraint("tenant", "document", "position", name="holdfast_one_document_value_per_position"),
     Index("holdfast_document_values_key", "tenant", "collection", "path", "kind", "key", "document"),
+)
+
+# What people changed in the chunks of a document, by the digest of a chunk's text as the document says it.
+# `context` tells equal texts apart, "" where there is one. `text` is NULL if only `enabled` was changed.
+# Written under the lock of the document's head, with `documents.edits` and the request for a generation.
+chunk_edits = Table(
+    "holdfast_chunk_edits",
+    metadata,
+    Column("tenant", Text, nullable=False),
+    Column("document", Text, nullable=False),
+    Column("digest", Text, nullable=False),
+    Column("context", Text, nullable=False),
+    Column("page", Integer),
+    Column("original", Text, nullable=False),
+    Column("text", Text),
+    Column("enabled", Boolean, nullable=False),
+    Column("mark", Text, nullable=False),
+    # Bytes of `text`, which triggers (migrations) count into the tenant's quota.
+    Column("size", BigInteger, nullable=False),
+    Column("actor", Text, nullable=False),
+    Column("updated_at", Double, nullable=False),
+    PrimaryKeyConstraint("tenant", "document", "digest", "context", name="holdfast_one_edit_per_chunk"),
 )
 
 # What text recognition read on a page, by the digest of what is drawn there and of how it was read. `head_id`
