@@ -120,3 +120,22 @@ def test_the_table_of_contents_is_that_of_the_file(client, install):
         assert link in page.read().decode()
     with urllib.request.urlopen(f"{home}?{link.replace('&amp;', '&')}") as page:
         assert '<li id="c-0-1" class="target">' in page.read().decode()
+
+
+def test_the_pages_say_how_they_were_read(client, install):
+    """A few at a time, and in the web UI; a cursor of another version is refused."""
+    pdf = uploaded(client, install, pdfs.make(["The sand.", "", "The salt and the sea."]), "a.pdf")
+    assert (pdf["page_qualities"], pdf["language"]) == ({"empty": 1, "text": 2}, "en")
+    first = client.get(f"documents/{pdf['id']}/pages?limit=2").json
+    rest = client.get(f"documents/{pdf['id']}/pages?limit=2&cursor={first['next']}").json
+    pages = [*first["pages"], *rest["pages"]]
+    assert [(each["page"], each["quality"], each["words"]) for each in pages] == [
+        (1, "text", 2),
+        (2, "empty", 0),
+        (3, "text", 5),
+    ]
+    assert (first["generation"], rest["next"]) == (1, None)
+    with urllib.request.urlopen(f"http://127.0.0.1:{install.port}/documents/{pdf['id']}") as page:
+        assert 'id="pages-title"' in page.read().decode()
+    stale = client.get(f"documents/{pdf['id']}/pages?cursor=9.0.1")
+    assert (stale.status, stale.json["error"]["code"]) == (409, "stale_cursor")

@@ -8,12 +8,17 @@ from urllib.parse import quote
 from fastapi import Header, Path, Query
 from fastapi.responses import Response, StreamingResponse
 
-from holdfast.api import routing
+from holdfast.api import parameters, routing
 from holdfast.api.access import PathDocument
 from holdfast.api.errors import BESIDE, Problem
 from holdfast.api.parameters import Services
-from holdfast.api.schemas_history import OutlineEntryResponse, OutlineResponse
-from holdfast.core.errors import BadRequestError
+from holdfast.api.schemas_history import (
+    OutlineEntryResponse,
+    OutlineResponse,
+    PageReadingResponse,
+    PageReadings,
+)
+from holdfast.core.errors import BadRequestError, ConflictError
 from holdfast.service.originals import MEDIA_TYPES, UNKNOWN
 from holdfast.web.slow_requests import Pool
 
@@ -104,6 +109,34 @@ def document_outline(services: Services, document: PathDocument) -> OutlineRespo
     return OutlineResponse(
         generation=document.published_generation if document.visible else 0,
         entries=[OutlineEntryResponse(level=level, title=title, page=page) for level, title, page in entries],
+    )
+
+
+@router.get("/documents/{document_id}/pages", response_model=PageReadings, responses=BESIDE)
+def document_pages(
+    services: Services,
+    document: PathDocument,
+    limit: parameters.Limit = 100,
+    cursor: parameters.Cursor = None,
+) -> PageReadings:
+    """List the pages of the published version: how each was read, and how many words it has.
+
+    A format without pages (tables, JSON Lines) has none. So has a document that an earlier release indexed.
+    """
+    known = parameters.numbers(cursor, 3)
+    after = (known[1], known[2]) if known is not None else (-1, 0)
+    listed = services.originals.pages(document, after=after, limit=limit)
+    if known is not None and known[0] != listed.generation:
+        message = (
+            f"generation {listed.generation} was published in the meantime; start again without a cursor"
+        )
+        raise ConflictError(message, code="stale_cursor")
+    last = listed.pages[-1] if len(listed.pages) == limit else None
+    names = PageReadingResponse.model_fields
+    return PageReadings(
+        generation=listed.generation,
+        pages=[PageReadingResponse(**{name: getattr(each, name) for name in names}) for each in listed.pages],
+        next=None if last is None else f"{listed.generation}.{last.slice}.{last.page}",
     )
 
 

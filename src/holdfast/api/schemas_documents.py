@@ -269,7 +269,8 @@ class GapResponse(Shape):
 class DocumentResponse(Shape):
     """A document and how its indexing stands. `chunks`, `pages` and `gaps` are of the published generation.
 
-    `language` is the code of its language, null if it could not be told.
+    `language` is the code of its language, null if it could not be told. `page_qualities` counts the pages by
+    quality: `text`, `ocr`, `empty`.
 
     A document with `gaps` is searchable, except for the pages named there. `metadata` is what people and keys
     have set, `properties` what the file of the published generation says about itself.
@@ -303,6 +304,7 @@ class DocumentResponse(Shape):
     chunks: int | None
     pages: int | None
     gaps: list[GapResponse]
+    page_qualities: dict[str, int]
     cost: Cost | None
     error: FailureResponse | None
     created_at: datetime | None
@@ -348,6 +350,7 @@ def document_fields(view: DocumentView) -> dict[str, Any]:
         "chunks": document.chunks,
         "pages": document.pages,
         "gaps": GapResponse.as_dicts(document.gaps),
+        "page_qualities": dict(document.page_qualities),
         "cost": Cost.as_dict(standing.spent) if standing is not None else None,
         "error": FailureResponse.of(run) if run is not None else None,
         "created_at": moment(document.created_at),

@@ -209,3 +209,21 @@ class OutlineResponse(Shape):
 
     generation: int
     entries: list[OutlineEntryResponse]
+
+
+class PageReadingResponse(Shape):
+    """How a page was read: `text`, `ocr` with its confidence, 0 to 100, or `empty`; why, if it is a gap."""
+
+    page: int
+    quality: str
+    confidence: int | None
+    gap: str | None
+    words: int
+
+
+class PageReadings(Shape):
+    """Pages of the published version in order; `next` is the cursor of the next ones, if any."""
+
+    generation: int
+    pages: list[PageReadingResponse]
+    next: str | None

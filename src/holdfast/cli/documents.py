@@ -19,6 +19,7 @@ from holdfast.service.document_views import STATUSES, DocumentView, Viewing
 from holdfast.service.records import Collection, Counts, DocumentQuery, LinkedDocument, SortKey
 from holdfast.service.requests import RequestContext
 
+MOST_PAGES = 100_000
 STEP = 200
 
 
@@ -154,6 +155,25 @@ def show_document(tenant: str, document: str, *, as_json: bool) -> None:
         for name in ("parents", "children"):
             fields[name] = _linked(getattr(family, name))
     _print_fields(fields, as_json=as_json)
+
+
+def list_pages(tenant: str, document: str, *, as_json: bool) -> None:
+    """The pages of the document are on standard output."""
+    with context.services(None) as services:
+        record = services.documents.get(tenant, _id(document))
+        listed = services.originals.pages(record, limit=MOST_PAGES).pages
+    names = ("page", "quality", "confidence", "words", "gap")
+    rows = [{name: getattr(each, name) for name in names} for each in listed]
+    if as_json:
+        terminal.show_json(rows)
+        return
+    if not rows:
+        typer.echo("no pages: not indexed yet, or a format without pages")
+        return
+    table = terminal.table(*names, numbers=("page", "confidence", "words"))
+    for row in rows:
+        table.add_row(*terminal.cells(*("-" if value is None else _plain(value) for value in row.values())))
+    terminal.console().print(table)
 
 
 def _linked(documents: Sequence[LinkedDocument]) -> str | None:

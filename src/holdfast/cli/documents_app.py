@@ -88,6 +88,18 @@ def show_document(
     documents.show_document(tenant, document, as_json=as_json)
 
 
+@documents_app.command("pages")
+def list_pages(
+    document: Annotated[str, typer.Argument(metavar="DOCUMENT", help="Document ID.")],
+    tenant: Tenant = "default",
+    as_json: Json = False,
+) -> None:
+    """List the pages of a document: how each was read, and how many words it has."""
+    from holdfast.cli import documents  # noqa: PLC0415
+
+    documents.list_pages(tenant, document, as_json=as_json)
+
+
 @documents_app.command("describe")
 def describe_document(
     document: Annotated[str, typer.Argument(metavar="DOCUMENT", help="Document ID.")],

@@ -4,6 +4,7 @@ The plan hands it to the first slice, whose result keeps it; the transaction tha
 writes it to the document. So it is visible with the generation that it belongs to, or not at all.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple
 from typing import Any
@@ -13,6 +14,7 @@ from holdfast.core.gaps import Gap
 from holdfast.documents.parse import properties
 from holdfast.documents.parse.reader import Cut
 from holdfast.documents.parse.records import MOST_ENTRIES, Outline
+from holdfast.store.library import page_readings
 from holdfast.store.library.documents import Facts
 
 
@@ -29,6 +31,8 @@ def planned(outline: Outline, *, with_properties: bool) -> dict[str, Any]:
 def of_slice(payload: Mapping[str, Any], cut: Cut) -> dict[str, Any]:
     """What the result of a slice says about the file."""
     facts = {name: payload[name] for name in ("properties", "bookmarks") if payload.get(name)}
+    if cut.page_words:
+        facts["page_words"] = [list(each) for each in cut.page_words]
     if cut.headings:
         facts["headings"] = [list(astuple(entry)) for entry in cut.headings]
     return facts
@@ -47,7 +51,14 @@ def of_run(results: Sequence[Mapping[str, Any]], chunks: int) -> Facts:
         outline=_outline(results),
         title=properties.title_of(own),
         language=_first(results, "language", None),
+        page_qualities=_qualities(results),
     )
+
+
+def _qualities(results: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """How many pages have which quality."""
+    pages = (page for each in results for page in page_readings.of_slice(0, each))
+    return dict(sorted(Counter(page.quality for page in pages).items()))
 
 
 def _first(results: Iterable[Mapping[str, Any]], name: str, otherwise: Any) -> Any:

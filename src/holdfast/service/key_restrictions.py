@@ -47,6 +47,7 @@ def check_draft(wish: RequestContext, draft: DocumentDraft) -> None:
         labels=draft.labels,
         properties={},
         format=None,
+        language=None,
         pages=None,
         created_at=now,
         updated_at=now,

@@ -16,7 +16,7 @@ from holdfast.documents.parse.pool import Parsers
 from holdfast.documents.parse.records import IMAGES, PAGED, Format, RecognisedPage, UnitRange
 from holdfast.kinds import recognition
 from holdfast.store.base.database import Database
-from holdfast.store.library import document_passwords, documents, page_texts, thumbnails
+from holdfast.store.library import document_passwords, documents, page_readings, page_texts, thumbnails
 from holdfast.store.library.documents import Document
 from holdfast.store.views import chunk_lists, reads
 from holdfast.store.views.chunk_lists import ListedChunk
@@ -89,6 +89,12 @@ class Originals:
     def outline(self, document: Document) -> list[tuple[int, str, int]]:
         """The table of contents of the published version: level, title and page of each entry."""
         return documents.outline(self._db, document.tenant, document.id) if document.visible else []
+
+    def pages(
+        self, document: Document, *, after: tuple[int, int] = (-1, 0), limit: int
+    ) -> page_readings.ReadPages:
+        """How the pages of the published version were read; `after` is the slice and number of a page."""
+        return page_readings.pages(self._db, document.tenant, document.id, after=after, limit=limit)
 
     def page(
         self, document: Document, number: int, width: int, *, chunk: tuple[int, int] | None = None

@@ -31,6 +31,7 @@ from holdfast.web.page_access import Services
 CHUNKS = 30
 RUNS = 30
 ENTRIES = 200
+PAGES_SHOWN = 500
 ENTRIES_OPEN = 12
 BEFORE = 2
 AT = r"^\d{1,9}\.\d{1,9}$"
@@ -145,6 +146,7 @@ def document(
         facts=_facts(record),
         family=services.documents.around(record),
         outline=services.originals.outline(record),
+        readings=services.originals.pages(record, limit=PAGES_SHOWN).pages if record.page_qualities else (),
         metadata_text=json.dumps(record.metadata, indent=2, ensure_ascii=False),
     )
 
@@ -248,6 +250,10 @@ def _run_of(services: AppServices, document: Document, generation: int) -> str |
     return None
 
 
+def _qualities(document: Document) -> str:
+    return ", ".join(f"{number:,} {quality}" for quality, number in document.page_qualities.items())
+
+
 def _facts(document: Document) -> list[tuple[str, Any]]:
     """What is known of a document, for a list of facts."""
     facts: list[tuple[str, Any]] = [
@@ -263,6 +269,7 @@ def _facts(document: Document) -> list[tuple[str, Any]]:
         ("Language", languages.name_of(document.language) or None),
         ("Size", formatting.size(document.size)),
         ("Pages", formatting.number(document.pages)),
+        ("Page quality", _qualities(document) if document.page_qualities.keys() - {"text"} else None),
         ("Chunks", formatting.number(document.chunks)),
         ("Added", display.moment(document.created_at)),
         ("Updated", display.moment(document.updated_at)),

@@ -66,7 +66,7 @@ class Cut:
     `pieces` is None for a known slice. `exact` is false for a text that was cut as another format
     than the one it would be recognised as. `skipped` are the characters that nobody can read, left out.
     `readings` are those of pages that are not plain text, `headings` those in its text. `language` is that of
-    the text, None if it is not known.
+    the text, None if it is not known. `page_words` are the words of each page.
     """
 
     digest: str
@@ -77,6 +77,7 @@ class Cut:
     readings: tuple[PageReading, ...] = ()
     headings: tuple[OutlineEntry, ...] = ()
     language: str | None = None
+    page_words: tuple[tuple[int, int], ...] = ()
 
 
 def language_of(pages: Iterable[Page]) -> str | None:
@@ -104,6 +105,7 @@ def cut(pages: Sequence[Page], document_format: Format, options: ChunkOptions, k
         readings=readings,
         headings=headings,
         language=spoken,
+        page_words=records.page_words(pages, document_format),
     )
 
 

@@ -1,6 +1,7 @@
 """The results of parsing: outlines, slices, and pages of blocks."""
 
 import enum
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -23,6 +24,9 @@ MOST_SLICE_ENTRIES = 500
 MOST_ENTRY_TITLE = 200
 # The rows of a sheet from which its language is told.
 SAMPLE_ROWS = 200
+
+
+_EAST_ASIAN = re.compile("[\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff]")
 
 
 class Format(enum.StrEnum):
@@ -350,6 +354,22 @@ def digest(pages: Sequence[Page], document_format: Format) -> str:
 def has_text(pages: Sequence[Page]) -> bool:
     """True if any of the pages has text to index."""
     return any(page.blocks for page in pages)
+
+
+def page_words(pages: Sequence[Page], document_format: Format) -> tuple[tuple[int, int], ...]:
+    """The number of each page and of its words; none for rows, which have no pages.
+
+    A character of Chinese or Japanese counts as a word, as in word processors.
+    """
+    if document_format in SHEETS or document_format is Format.JSONL:
+        return ()
+    return tuple((page.number, sum(_words(block.text) for block in page.blocks)) for page in pages)
+
+
+def _words(text: str) -> int:
+    if text.isascii():
+        return len(text.split())
+    return len(_EAST_ASIAN.sub(" ", text).split()) + len(_EAST_ASIAN.findall(text))
 
 
 def headings(pages: Sequence[Page]) -> tuple[OutlineEntry, ...]:

@@ -150,35 +150,35 @@ def cut_to(cut: Cut) -> list[Any]:
     """A slice cut into chunks, as JSON; headings, which chunks share, are listed once."""
     readings = [[each.page, each.quality, each.confidence, each.gap, each.picture] for each in cut.readings]
     entries = [asdict(each) for each in cut.headings]
+    about = cut.language, cut.page_words
     if cut.pieces is None:
-        return [cut.digest, cut.pages, cut.exact, cut.skipped, [], None, readings, entries, cut.language]
+        return [cut.digest, cut.pages, cut.exact, cut.skipped, [], None, readings, entries, *about]
     paths: dict[tuple[str, ...], int] = {}
     flat = [
         value
         for piece in cut.pieces
         for value in (piece.text, piece.page, paths.setdefault(piece.headings, len(paths)))
     ]
-    return [cut.digest, cut.pages, cut.exact, cut.skipped, list(paths), flat, readings, entries, cut.language]
+    return [cut.digest, cut.pages, cut.exact, cut.skipped, list(paths), flat, readings, entries, *about]
 
 
 def cut_from(message: list[Any]) -> Cut:
     """The chunks in a message; IndexError, TypeError or ValueError if invalid."""
-    digest, pages, exact, skipped, paths, flat, read, entries, spoken = message
+    digest, pages, exact, skipped, paths, flat, read, entries, spoken, words = message
     readings = tuple(
         PageReading(int(page), Quality(quality), *_reading(confidence, gap, picture))
         for page, quality, confidence, gap, picture in read
     )
     seen = _entries_from(entries)[: records.MOST_SLICE_ENTRIES]
+    page_words = tuple((int(page), int(number)) for page, number in words)
+    about = (readings, seen, language_from(spoken), page_words)
     if flat is None:
-        return Cut(
-            str(digest), int(pages), None, bool(exact), int(skipped), readings, seen, language_from(spoken)
-        )
+        return Cut(str(digest), int(pages), None, bool(exact), int(skipped), *about)
     headings = [tuple(str(text) for text in path) for path in paths]
     pieces = [
         ChunkText(str(text), int(page), headings[int(path)])
         for text, page, path in zip(flat[0::3], flat[1::3], flat[2::3], strict=True)
     ]
-    about = (readings, seen, language_from(spoken))
     return Cut(str(digest), int(pages), pieces, bool(exact), int(skipped), *about)
 
 

@@ -73,6 +73,7 @@ class Document:
     chunks: int | None
     thumbnail: str | None
     gaps: tuple[Gap, ...]
+    page_qualities: Mapping[str, int]
     properties: Mapping[str, Any]
     edits: str | None
     created_at: float
@@ -163,6 +164,7 @@ def of_row(row: Mapping[str, Any]) -> Document:
     for name in ("generation", "published_generation"):
         values[name] = values[name] or 0
     values["gaps"] = gaps.from_json(row["gaps"])
+    values["page_qualities"] = row["page_qualities"] or {}
     values["visible"] = bool(row["visible"])
     values["fingerprint"] = row["fingerprint"] or ""
     return Document(**values)
@@ -264,6 +266,7 @@ FACTS = (
         properties=bindparam("b_properties"),
         outline=bindparam("b_outline"),
         language=bindparam("b_language"),
+        page_qualities=bindparam("b_qualities"),
         # Titles are searched in the document's language: readers look for what changed since they read them.
         updated_at=case(
             (
@@ -298,6 +301,7 @@ class Facts:
     outline: Sequence[Sequence[Any]] = ()
     title: str | None = None
     language: str | None = None
+    page_qualities: Mapping[str, int] = field(default_factory=dict)
 
 
 def put_facts(tx: Tx, tenant: str, document_id: str, facts: Facts, *, is_first: bool) -> None:
@@ -311,6 +315,7 @@ def put_facts(tx: Tx, tenant: str, document_id: str, facts: Facts, *, is_first: 
         "b_pages": facts.pages,
         "b_chunks": facts.chunks,
         "b_language": facts.language,
+        "b_qualities": dict(facts.page_qualities) or None,
     }
     values |= {"b_thumbnail": facts.thumbnail, "b_properties": dict(facts.properties) or None}
     values |= {"b_gaps": [gap.as_json() for gap in facts.unread] or None}
