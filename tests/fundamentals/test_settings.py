@@ -173,3 +173,12 @@ def test_settings_do_not_change():
     with pytest.raises(ValueError, match="frozen"):
         result.attempt_cap = 9
     assert pickle.loads(pickle.dumps(result)) == result
+
+
+def test_the_bucket_of_all_documents_is_no_source(monkeypatch):
+    """A tenant's source would read the documents of the others."""
+    monkeypatch.setenv("HOLDFAST_BLOBS_URL", "s3://documents/prefix")
+    monkeypatch.setenv("HOLDFAST_SOURCE_BUCKETS", "reports")
+    assert settings.load().source_buckets == ("reports",)
+    monkeypatch.setenv("HOLDFAST_SOURCE_BUCKETS", "reports, documents")
+    assert "HOLDFAST_SOURCE_BUCKETS names the bucket of HOLDFAST_BLOBS_URL" in refusal()

@@ -209,4 +209,5 @@ def source_limits(settings: Settings) -> SourceLimits:
         bytes=settings.most_bytes,
         allow_private=settings.fetch_private,
         folders=settings.source_folders,
+        buckets=settings.source_buckets,
     )

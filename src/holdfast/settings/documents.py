@@ -59,6 +59,13 @@ class DocumentSettings(pydantic.BaseModel):
     fetch_private: bool = Field(
         default=False, description="Allow documents to be fetched from private, loopback and link-local IPs."
     )
+    source_buckets: Annotated[tuple[str, ...], pydantic_settings.NoDecode] = Field(
+        default=(),
+        description=(
+            "Buckets that sources may read with the keys of the server itself (environment, instance role):"
+            " comma-separated names. Never that of BLOBS_URL: it holds the documents of all tenants."
+        ),
+    )
     source_folders: Annotated[tuple[str, ...], pydantic_settings.NoDecode] = Field(
         default=(),
         description=(

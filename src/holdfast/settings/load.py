@@ -15,6 +15,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
+from urllib.parse import urlsplit
 
 import pydantic
 import pydantic_settings
@@ -89,7 +90,15 @@ class Settings(
         data_dir = Path(values.get("data_dir") or storage.default_data_dir()).expanduser().absolute()
         filled = {**values, "data_dir": data_dir}
         filled.setdefault("database_url", f"sqlite:///{data_dir}/holdfast.db")
-        for name in ("analysers", "broker_urls", "kinds", "parsers", "source_folders", "worker_lanes"):
+        for name in (
+            "analysers",
+            "broker_urls",
+            "kinds",
+            "parsers",
+            "source_buckets",
+            "source_folders",
+            "worker_lanes",
+        ):
             if isinstance(value := values.get(name), str):
                 filled[name] = tuple(part.strip() for part in value.split(",") if part.strip())
         if isinstance(folders := values.get("python_path"), str):
@@ -117,6 +126,15 @@ class Settings(
         if self.database_schema is None:
             return url
         return f"{url}{'&' if '?' in url else '?'}schema={self.database_schema}"
+
+    @pydantic.model_validator(mode="after")
+    def _keep_apart(self) -> Self:
+        """What all tenants' documents are stored in cannot be a source for one of them."""
+        if self.blobs_url and urlsplit(self.blobs_url).netloc in self.source_buckets:
+            raise ValueError(
+                f"{PREFIX}SOURCE_BUCKETS names the bucket of {PREFIX}BLOBS_URL, which has all documents"
+            )
+        return self
 
     @pydantic.model_validator(mode="after")
     def _agree(self) -> Self:

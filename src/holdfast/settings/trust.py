@@ -83,6 +83,7 @@ NAMED_FILE = frozenset(
         "blobs_cache",
         "broker_ca_file",
         "data_dir",
+        "source_buckets",
         "source_folders",
         # who is paid, how money is handled, and what is deleted
         "embedding_key_retention",

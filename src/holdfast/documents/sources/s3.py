@@ -7,7 +7,7 @@ who may add a source could read the documents of all tenants.
 """
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
@@ -56,10 +56,16 @@ class BucketObjects:
     """See `Source`."""
 
     def __init__(
-        self, location: BucketPrefix, credentials: Any, paths: PathFilter, limits: SourceLimits
+        self,
+        location: BucketPrefix,
+        credentials: Callable[[], Any] | None,
+        paths: PathFilter,
+        limits: SourceLimits,
     ) -> None:
+        """`credentials` signs the requests; it is called at the first one, and may have to ask a server."""
         self._location = location
-        self._credentials = credentials
+        self._find_credentials = credentials
+        self._credentials: Any = None
         self._paths = paths
         self._limits = limits
         self._downloader = Downloader(dataclasses.replace(limits, redirects=0))
@@ -137,8 +143,10 @@ class BucketObjects:
             raise self._explained(error) from error
 
     def _signature(self, url: str) -> tuple[tuple[str, str], ...]:
-        if self._credentials is None:
+        if self._find_credentials is None:
             return ()
+        if self._credentials is None:
+            self._credentials = self._find_credentials()
         auth, request = _botocore("auth"), _botocore("awsrequest").AWSRequest(method="GET", url=url)
         auth.S3SigV4Auth(self._credentials, "s3", self._location.region).add_auth(request)
         return tuple((str(name), str(value)) for name, value in request.headers.items())
@@ -234,7 +242,7 @@ def from_options(options: SourceOptions, limits: SourceLimits) -> BucketObjects:
     return BucketObjects(location, credentials, paths, limits)
 
 
-def _credentials(options: SourceOptions, bucket: str, limits: SourceLimits) -> Any:
+def _credentials(options: SourceOptions, bucket: str, limits: SourceLimits) -> Callable[[], Any] | None:
     """Those of the options, or of the installation if it allows that for the bucket; None for neither."""
     access_key, secret_key = options.text("access_key_id", ""), options.text("secret_access_key", "")
     session_token = options.text("session_token", "")
@@ -245,10 +253,15 @@ def _credentials(options: SourceOptions, bucket: str, limits: SourceLimits) -> A
         return None
     extras.require(("s3",), "a source of type s3 with keys")
     if access_key:
-        return _botocore("credentials").Credentials(access_key, secret_key, session_token or None)
+        keys = (access_key, secret_key, session_token or None)
+        return lambda: _botocore("credentials").Credentials(*keys)
+    return _installation_credentials
+
+
+def _installation_credentials() -> Any:
     credentials = _botocore("session").Session().get_credentials()
     if credentials is None:
-        raise options.error("access_key_id", "is missing, and the installation has no keys of its own")
+        raise SourceError("access_denied", "the source has no keys, and neither has the installation")
     return credentials
 
 
