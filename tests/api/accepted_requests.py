@@ -4,6 +4,9 @@ from typing import Any
 
 SCHEMA = {"type": "object", "properties": {"name": {"type": "string"}}}
 CALLBACK = {"url": "https://example.org/hook", "secret": "as long as a secret must be"}
+MESSAGE = {"role": "user", "content": "Who knows of quicksilver?"}
+# What OpenAI's clients send may hold fields that we do not know, and its URL is not below the prefix.
+OPENAI = frozenset({"POST /v1/chat/completions"})
 TAKEN: dict[str, list[Any]] = {
     "POST /collections": [{"id": "mine", "title": "Mine", "options": {"chunk_size": 100}}],
     "PATCH /collections/{collection_id}": [{"options": {"chunk_size": 100}}],
@@ -35,5 +38,6 @@ TAKEN: dict[str, list[Any]] = {
     "POST /search": [{"collections": ["shelf"], "q": "ready", "group": True}],
     "POST /collections/{collection_id}/ask": [{"question": "Who knows of quicksilver?", "k": 3}],
     "POST /ask": [{"collections": ["shelf"], "question": "Who knows of quicksilver?"}],
+    "POST /v1/chat/completions": [{"model": "collection:shelf", "messages": [MESSAGE], "stream": False}],
     "GET /search": [{"collection": "shelf", "q": "ready"}],
 }

@@ -11,6 +11,7 @@ from holdfast.api import (
     access,
     actions,
     answers,
+    chat_completions,
     chunks,
     collections,
     connections,
@@ -99,6 +100,7 @@ def build(runtime: Runtime, depths: Depths = tuple) -> Built:
     app.include_router(operations.open_router)
     for router in routers():
         app.include_router(router, prefix=PREFIX)
+    app.include_router(chat_completions.router)
     app.state.page_access = PageAccess(access.visitor, access.check_own, access.is_ours, access.COOKIE)
     for router in routes.routers():
         app.include_router(router)
