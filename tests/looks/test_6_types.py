@@ -26,6 +26,15 @@ def reaching(sqlite_url, tmp_path):
     install.close()
 
 
+def test_a_page_without_a_file_name_is_called_by_its_title(site, reaching):
+    """Otherwise every front page would have the name of its host."""
+    site.page("/", b"<title>All about apples</title><p>Apples are red.", Content_Type="text/html")
+    reaching.sources.add(WISH, "shelf", "urls", {"urls": [site.url]})
+    reaching.work()
+    (document,) = reaching.shelf().values()
+    assert (document.title, document.name) == ("All about apples", "All about apples.html")
+
+
 @pytest.mark.skipif(not shutil.which("git"), reason="serves repositories with git")
 def test_documents_come_from_every_type_of_source_and_only_once(site, reaching, tmp_path):
     """The first look takes them in, the second finds nothing to do, and what changes is taken in again."""

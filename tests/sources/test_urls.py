@@ -47,7 +47,8 @@ def test_a_page_whose_url_has_no_file_name_is_named_by_its_title(site, opened, c
     """Otherwise a whole site would be called index.html."""
     site.page("/", head, Content_Type="text/html")
     source = opened("urls", {"urls": [site.url]})
-    assert content(source, f"{site.url}/")[1].name == name
+    page = content(source, f"{site.url}/")[1]
+    assert (page.name, page.title) == (name, "" if name.startswith("127") else name.removesuffix(".html"))
 
 
 @pytest.mark.parametrize(

@@ -354,7 +354,9 @@ class _Look:
         if not blob.size:
             self.shelf.delete(blob.digest)  # no document can have it, so that nobody misses it
             raise WorkError("it is empty", code="empty")
-        title = " ".join(plain(item.name or name).rsplit("/", 1)[-1].split())[:500] or "untitled"
+        title = (
+            " ".join(plain(fetched.title or item.name or name).rsplit("/", 1)[-1].split())[:500] or "untitled"
+        )
         origin = DocumentSource(blob.digest, blob.size, source_items.SOURCE, name=name, url=item.url)
         document = DocumentDraft(
             self.db.token()[:16],

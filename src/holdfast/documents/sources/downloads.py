@@ -83,12 +83,10 @@ class Downloader:
         if digest == _digest_in(version):
             download.content.close()
             return None
-        return FetchedItem(
-            download.content,
-            version_of(response.validators, digest),
-            _name(url, download),
-            response.content_type,
-        )
+        title = _title(download)
+        name = f"{title or file_name(url)}.html" if title is not None else response.name
+        version = version_of(response.validators, digest)
+        return FetchedItem(download.content, version, name, response.content_type, title or "")
 
 
 def translated(error: WorkError) -> SourceError:
@@ -127,14 +125,14 @@ def _host(url: str) -> str:
     return host if port in {None, default} else f"{host}:{port}"
 
 
-def _name(url: str, download: Download) -> str:
-    """The file name of the response; the title of an HTML page whose URL has no file name."""
+def _title(download: Download) -> str | None:
+    """The title of an HTML page whose URL has no file name, empty if it has none; None for all else."""
     response = download.response
     if response.content_type not in _HTML or urlsplit(response.url).path.rpartition("/")[2]:
-        return response.name
+        return None
     title = page_titles.title_of(download.content.read(page_titles.MOST_HEAD))
     download.content.seek(0)
-    return f"{title}.html" if title else f"{file_name(url)}.html"
+    return title or ""
 
 
 def _digest(content: BinaryIO) -> str:

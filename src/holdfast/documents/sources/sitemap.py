@@ -5,6 +5,7 @@ version. A sitemap is foreign input: unless `other_hosts` is set it can name onl
 those cannot redirect elsewhere.
 """
 
+import dataclasses
 import gzip
 import zlib
 from collections.abc import Callable, Iterator
@@ -64,7 +65,7 @@ class Sitemap:
         fetched = self._downloader.item(item.external_id, version, details=self._details)
         if fetched is None or not item.version:
             return fetched
-        return FetchedItem(fetched.content, item.version, fetched.name, fetched.content_type)
+        return dataclasses.replace(fetched, version=item.version)
 
     def _items(self) -> Iterator[SourceItem]:
         """Each page once. A sitemap that fails is reported at the end, after the pages of the others."""

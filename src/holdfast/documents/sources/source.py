@@ -65,6 +65,8 @@ class FetchedItem:
     version: str
     name: str
     content_type: str = ""
+    # What people call it, if that says more than the name in the list; empty otherwise.
+    title: str = ""
 
 
 @dataclass(frozen=True, slots=True)
