@@ -2,6 +2,8 @@
 
 import pytest
 
+from tests.api.install import PREFIX
+
 QUESTION = "How tall is the Eiffel Tower?"
 
 
@@ -24,6 +26,19 @@ def test_an_answer_cites_its_sources(install):
     ]
     assert said["cost"]["paid"] > 0
     assert install.meter.totals().charges == 1
+
+
+def test_a_source_whose_text_a_person_edited_says_so(install):
+    """The answer is made from the edited text, and another text is another question to pay for."""
+    assert install.ask(QUESTION)["sources"][0]["edited"] is False
+    towers = install.client.get("collections/shelf/documents?q=Towers").json["documents"][0]["id"]
+    (chunk,) = install.client.get(f"documents/{towers}/chunks").json["chunks"]
+    path = f"{PREFIX}/documents/{towers}/chunks/{chunk['id']}"
+    assert install.client.call("PATCH", path, {"text": "The Eiffel Tower is 324 metres tall."}).status == 202
+    install.work()
+    said = install.ask(QUESTION)
+    assert (said["sources"][0]["edited"], said["replayed"]) == (True, False)
+    assert "324 metres" in said["sources"][0]["quote"]
 
 
 def test_the_same_question_again_is_replayed_for_nothing(install):

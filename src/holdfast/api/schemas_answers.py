@@ -61,7 +61,10 @@ class SentenceResponse(Shape):
 
 
 class SourceResponse(Shape):
-    """A passage that the answer may cite as `[n]`; `quote` is the part of it that best fits the question."""
+    """A passage that the answer may cite as `[n]`; `quote` is the part of it that best fits the question.
+
+    `edited`: a person replaced its text.
+    """
 
     n: int
     document_id: str
@@ -71,6 +74,7 @@ class SourceResponse(Shape):
     chunk: str
     generation: int
     quote: str
+    edited: bool
 
     @classmethod
     def of(cls, source: AnswerSource) -> Self:

@@ -8,7 +8,7 @@ from holdfast.service.search_pages import SearchPage, SearchRequest
 
 SHOWN = (
     *("document_id", "title", "collection", "page", "text", "snippet", "score", "generation"),
-    *("slice", "position", "chunk_id", "parts", "weak"),
+    *("slice", "position", "chunk_id", "parts", "weak", "edited"),
 )
 
 
@@ -70,6 +70,8 @@ def _print_hit(hit: Hit, before: str) -> None:
     line.append(" + ".join(part.leg for part in hit.parts), style="quiet")
     if hit.weak:
         line.append("  weak match", style="care")
+    if hit.edited:
+        line.append("  edited", style="quiet")
     console.print(line, soft_wrap=True)
     console.print(_snippet(hit), soft_wrap=False)
     console.print()

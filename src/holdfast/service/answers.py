@@ -47,6 +47,7 @@ class AnswerSource:
     generation: int
     quote: str
     text: str
+    edited: bool = False
 
     @classmethod
     def of(cls, n: int, hit: Hit) -> "AnswerSource":
@@ -61,6 +62,7 @@ class AnswerSource:
             hit.generation,
             hit.snippet.text,
             hit.text,
+            hit.edited,
         )
 
 

@@ -15,7 +15,7 @@ from holdfast.core.records import Ask
 from holdfast.core.text import plain
 from holdfast.documents import chunk
 from holdfast.engine.engine import Engine
-from holdfast.service import key_restrictions, missing_content
+from holdfast.service import explanations, key_restrictions, missing_content
 from holdfast.service.collections import Collections
 from holdfast.service.documents import Documents, UploadResult
 from holdfast.service.requests import RequestContext
@@ -56,6 +56,11 @@ class EditView:
     def id(self) -> str:
         """Names the chunk, also while no version has its text."""
         return f"{self.edit.digest}~{self.edit.context}"
+
+    @property
+    def who(self) -> str:
+        """Who made it, for people."""
+        return explanations.ACTORS.get(self.edit.actor, self.edit.actor)
 
     @property
     def sentence(self) -> str:
