@@ -85,7 +85,7 @@ def check(answer: str, sources: Sequence[str]) -> CheckedAnswer:
         unknown += sum(not 1 <= number <= len(sources) for number in numbers)
         cites = tuple(dict.fromkeys(number for number in numbers if 1 <= number <= len(sources)))
         bare = _tidy(_CITATION.sub(" ", piece))
-        words = " ".join(_words(bare))
+        words = " ".join(_words(_LIST_MARK.sub("", bare)))
         if not words:
             if cites and sentences and not bare.strip():
                 sentences[-1] = checker.sentence(sentences[-1].text, (*sentences[-1].cites, *cites))
@@ -113,7 +113,8 @@ class _Checker:
         return CheckedSentence(text, unique, self._support(text, unique[:MOST_CITED]))
 
     def _support(self, text: str, cites: Sequence[int]) -> Support:
-        own = facts.of(_LIST_MARK.sub("", text))
+        text = _LIST_MARK.sub("", text)
+        own = facts.of(text)
         supporting = [number for number in cites if self._holds(number, own)]
         if not supporting:
             return Support.NONE
