@@ -25,6 +25,8 @@ from holdfast.store.base.schema import (
     provider_troubles,
     rounds,
     runs,
+    source_items,
+    sources,
     tasks,
     turns,
     word_counts,
@@ -77,6 +79,10 @@ CHUNK_EDIT = {
     "mark": "m", "size": 0, "actor": "", "updated_at": 1.0,
 }  # fmt: skip
 PAGE_TEXT = {"tenant": "default", "key": "k", "head_id": 1, "data": {}, "created_at": 1.0}
+SOURCE = {
+    "tenant": "default", "id": "s1", "collection": "books", "type": "urls", "options": {}, "created_at": 1.0,
+}  # fmt: skip
+ITEM = {"tenant": "default", "source": "s1", "external_id": "a", "state": "current", "changed_at": 1.0}
 CALL = {"tenant": "default", "key": "k", "state": "intent", "model": "m", "estimate": 1}
 
 TROUBLE = {"provider": "p", "endpoint": "e", "reason": "no", "tries": 1, "since": 0.0, "last_at": 0.0}
@@ -123,6 +129,8 @@ BAD = {
     "holdfast_one_document_value_per_position": lambda _: insert(document_values).values([VALUE, VALUE]),
     "holdfast_one_link_per_member": lambda _: insert(document_members).values([LINK, LINK]),
     "holdfast_one_edit_per_chunk": lambda _: insert(chunk_edits).values([CHUNK_EDIT, CHUNK_EDIT]),
+    "holdfast_one_source_per_id": lambda _: insert(sources).values([SOURCE, SOURCE]),
+    "holdfast_one_item_per_external_id": lambda _: insert(source_items).values([ITEM, ITEM]),
     "holdfast_one_text_per_picture": lambda _: insert(page_texts).values([PAGE_TEXT, PAGE_TEXT]),
 }
 
