@@ -1,5 +1,6 @@
 """Files of archives and attachments of messages become documents, with their container and gone with it."""
 
+import dataclasses
 import io
 import zipfile
 from email.message import EmailMessage
@@ -9,6 +10,7 @@ import pytest
 from holdfast.core.errors import NotFoundError
 from holdfast.core.states import Status
 from holdfast.documents.parse.records import MIB
+from holdfast.store.library import document_moves
 from holdfast.store.library.quotas import Quota
 from tests.documents import files
 from tests.indexing.install import WISH
@@ -165,3 +167,37 @@ def test_an_archive_in_an_archive_is_not_unpacked(install):
     inner, moon = (install.document(each.id) for each in children(install, box))
     assert install.run(inner).error_code == "unsafe_archive"
     assert moon.status is Status.SUCCESS
+
+
+def test_the_documents_inside_an_archive_move_with_it(install):
+    """In one request; what somebody uploaded as well stays, and the other collection has it by its own."""
+    install.collections.make(WISH, "attic")
+    own = install.indexed(MOON, "moon.txt")
+    box = install.indexed(
+        files.archive({"a.txt": TIDE, "b.txt": MOON, "c.eml": message(b"A star.")}), "p.zip"
+    )
+    before = {each.name: each.id for each in children(install, box)}
+    request = install.documents.request(WISH, install.collections.get("default", "attic"))
+    document_moves.move(install.db, ("default", box.id), "attic", actor="me", request=request)
+    install.work()
+    after = {each.name: each for each in children(install, install.document(box.id))}
+    assert {each.collection for each in after.values()} == {"attic"}
+    assert (after["a.txt"].id, after["c.eml"].id) == (before["a.txt"], before["c.eml"])
+    inner = children(install, install.document(before["c.eml"]))
+    assert [each.collection for each in inner] == ["attic"]
+    assert (before["moon.txt"], install.document(own.id).collection) == (own.id, box.collection)
+    assert after["moon.txt"].id != own.id
+    assert install.find("tide") == []
+
+
+def test_a_key_deletes_of_an_archive_only_what_it_may_see(install):
+    """A file that was given another label stays, as a document of its own."""
+    box = install.indexed(archive(a=TIDE, b=MOON), labels=["public"])
+    named = {each.title: each.id for each in children(install, box)}
+    install.documents.change(WISH, named["b.txt"], labels=["secret"])
+    limited = dataclasses.replace(WISH, restriction='{"in": {"$labels": ["public"]}}')
+    install.documents.delete(limited, box.id)
+    assert install.find("tide") == []
+    left = install.document(named["b.txt"])
+    assert (left.source, install.documents.around(left).parents) == ("upload", [])
+    assert install.find("moon")[0].document_id == left.id

@@ -9,7 +9,7 @@ from sqlalchemy import func, insert, select, update
 
 from holdfast.kinds import export as exporting
 from holdfast.store.base.schema import budgets, calls, charges, chunks, documents, heads, tasks
-from tests.documents import pdfs
+from tests.documents import files, pdfs
 from tests.moving.bundle_files import brought, changed, exported, hits, listed, packed, pieces, told
 
 TEXTS = (
@@ -333,3 +333,20 @@ def test_a_document_that_an_import_left_for_good_is_indexed_by_others(bundle, in
     head = select(heads.c.id).where(heads.c.tenant == "other", heads.c.kind == "index").scalar_subquery()
     assert count(install, chunks, chunks.c.head_id == head) == 1
     assert count(install, documents, documents.c.tenant == "other") == 1
+
+
+def test_an_archive_arrives_with_its_documents(client, install):
+    """What lies in it lies in it there, too, goes with it, and says about itself what it said."""
+    client.collection("shelf")
+    data = files.archive({"a.md": b"---\nauthor: Ann\n---\n# Sand\n\nThe kettle.", "b.txt": b"The tide."})
+    client.upload("collections/shelf/documents", data, "papers.zip")
+    install.work()
+    other, owner = install.key("other"), install.key("default")
+    brought(other, exported(owner))
+    named = {each["name"]: each for each in listed(other, "shelf")}
+    inside = other.get(f"documents/{named['papers.zip']['id']}/members").json["children"]
+    assert [each["id"] for each in inside] == [named["a.md"]["id"], named["b.txt"]["id"]]
+    assert named["a.md"]["properties"] == {"author": "Ann"}
+    assert other.get(f"documents/{named['a.md']['id']}/outline").json["entries"][0]["title"] == "Sand"
+    other.call("DELETE", f"/api/v1/documents/{named['papers.zip']['id']}")
+    assert listed(other, "shelf") == []

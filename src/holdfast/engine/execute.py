@@ -15,7 +15,7 @@ No other outcome exists; if the process dies instead, the lease expires and the 
 
 import contextlib
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from holdfast.core import decide, keys
@@ -195,9 +195,8 @@ class Executor:
     def _finish(self, work: Work, kind: Kind, finish: Finish, *, goes_on: bool) -> Done:
         claim, hook = work.claim, kind.publish
 
-        def publish(tx: Tx) -> None:
-            if hook is not None:
-                hook(tx, claim)
+        def publish(tx: Tx) -> Callable[[Tx], None] | None:
+            return hook(tx, claim) if hook is not None else None
 
         batch = work.checked(finish.chunks)
         work.is_ending = True

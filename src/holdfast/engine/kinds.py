@@ -35,18 +35,18 @@ class Kind:
     """One kind of work.
 
     `plan` cuts a run into slices; without it a run is one slice. `run` does one slice and answers a small
-    JSON result, a `Finish` or None. `plan_next` is asked whenever all slices are done, and answers those of a
-    further phase; when it answers none, or there is no `plan_next`, the run is published. It may read what
-    the phases before have left (`work.earlier`). `publish` writes in the transaction that publishes; it may
-    run more than once and must have no other effect. The limits are seconds: past `soft_limit` the next check
-    raises, past `hard_limit` the lease is no longer renewed. `job`, `actions` and `search` say how people use
-    it.
+    JSON result, a `Finish` or None. `plan_next` is asked whenever all slices are done, and answers those of
+    a further phase; when it answers none, or there is no `plan_next`, the run is published. It may read
+    what the phases before have left (`work.earlier`). `publish` writes in the transaction that publishes;
+    it may run more than once and must have no other effect. What it returns runs last in that transaction.
+    The limits are seconds: past `soft_limit` the next check raises, past `hard_limit` the lease is no
+    longer renewed. `job`, `actions` and `search` say how people use it.
     """
 
     name: str
     run: "Callable[[Work], Result | Finish]"
     plan: "Callable[[Work], Sequence[Slice]] | None" = None
-    publish: Callable[[Tx, Claim], None] | None = None
+    publish: Callable[[Tx, Claim], Callable[[Tx], None] | None] | None = None
     version: int = 1
     also: Sequence[int] = field(default_factory=tuple)
     soft_limit: float = 3600.0

@@ -18,6 +18,7 @@ from holdfast.documents.parse import properties
 from holdfast.documents.parse.records import MOST_ENTRIES, MOST_ENTRY_TITLE, Format
 from holdfast.kinds import bundle_edits, index
 from holdfast.kinds.bundle_edits import BundleEdit
+from holdfast.store.library import document_members
 from holdfast.store.library.document_edits import MOST_EDITS
 from holdfast.store.library.documents import DocumentSource
 
@@ -26,7 +27,8 @@ MOST_TEXT = 2000
 MOST_GAPS = 20
 MOST_TITLE = 500
 MOST_THUMBNAIL = 16 * 1024 * 1024
-SOURCES = ("upload", "text", "url")
+SOURCES = ("upload", "text", "url", document_members.SOURCE)
+MOST_LINKS = 5000
 STEP = 1024 * 1024
 
 
@@ -45,6 +47,8 @@ class Record:
     gaps: tuple[Gap, ...]
     properties: Mapping[str, Any]
     outline: Sequence[Sequence[Any]]
+    members: tuple[str, ...]
+    inside: tuple[str, ...]
     chunks: int
     chosen: Mapping[str, Any]
     language: str | None = None
@@ -123,7 +127,9 @@ def record(line: Mapping[str, Any]) -> Record:
     form = line.get("format")
     if form is not None and form not in set(Format):
         form = None  # of a later release, which reads more
-    source = line.get("source")
+    source, inside = line.get("source"), tuple(_digests(line, "inside"))
+    if source == document_members.SOURCE and not inside:
+        source = "upload"
     return Record(
         title=" ".join(_text(line, "title", MOST_TITLE).split()) or "untitled",
         title_given=line.get("title_given") is not False,
@@ -144,7 +150,9 @@ def record(line: Mapping[str, Any]) -> Record:
         gaps=tuple(_gaps(line.get("gaps"))),
         properties=_properties(line.get("properties")),
         outline=tuple(_outline(line.get("outline"))),
-        chunks=_number(line, "chunks", 0 if line.get("edits") else 1),
+        members=tuple(_digests(line, "members")),
+        inside=inside,
+        chunks=_number(line, "chunks", 0 if line.get("edits") or line.get("members") else 1),
         chosen=chosen,
         language=line.get("language") if line.get("language") in LANGUAGES else None,
         edits=_number(line, "edits", 0),
@@ -164,6 +172,14 @@ def _gaps(lines: Any) -> Iterator[Gap]:
         if not isinstance(line, dict):
             raise bundles.bad("a gap of a document cannot be stored")
         yield Gap(_text(line, "pages", MOST_TEXT), _text(line, "reason", 40), _number(line, "count", 1))
+
+
+def _digests(line: Mapping[str, Any], name: str) -> Iterator[str]:
+    """The digests of documents inside a document or around it; a bundle of an earlier release has none."""
+    digests = line.get(name) or []
+    if not isinstance(digests, list) or not all(isinstance(each, str) for each in digests):
+        raise bundles.bad(f"the {name} of a document are no digests")
+    yield from map(digest_checked, digests[:MOST_LINKS])
 
 
 def _properties(value: Any) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from holdfast.ledger.pay import Call
 from holdfast.store.base.database import Database, Tx
 from holdfast.store.library import collections, exports
 from holdfast.store.library.collections import Collection
+from holdfast.store.library.exports import Links
 
 NAME = "export"
 VERSION = 1
@@ -111,7 +112,8 @@ class Export:
             writer = bundles.Writer(file)
             undo.callback(writer.close)
             part = undo.enter_context(closing(BundlePartDraft()))
-            for row in exports.published(tx, work.claim.tenant, name, only=corpus.filter_of(work.options)):
+            only = corpus.filter_of(work.options)
+            for row, links in exports.published(tx, work.claim.tenant, name, only=only):
                 work.check()
                 if part.is_full:
                     writer.part(*part.pieces)
@@ -119,7 +121,7 @@ class Export:
                     part = undo.enter_context(closing(BundlePartDraft()))
                 if not part.documents:
                     bill.contents.append([])
-                self._document(tx, work, row, part, bill)
+                self._document(tx, work, row, links, part, bill)
                 bill.contents[-1].append((row.content, row.thumbnail))
             if part.documents:
                 writer.part(*part.pieces)
@@ -127,7 +129,9 @@ class Export:
             undo.pop_all()
         return collection, bill, writer
 
-    def _document(self, tx: Tx, work: Work, row: Any, part: BundlePartDraft, bill: BundleContents) -> None:
+    def _document(
+        self, tx: Tx, work: Work, row: Any, links: Links, part: BundlePartDraft, bill: BundleContents
+    ) -> None:
         lines, chunks, vectors, edit_lines = part.pieces
         model = str(row.chosen.get("provider", "")), str(row.chosen.get("model", ""))
         number = 0
@@ -168,6 +172,7 @@ class Export:
         for edit in edits:
             edit_lines.write(bundles.line(edit))
         about |= {"edits": len(edits)} if edits else {}
+        about |= {"members": links.members, "inside": links.inside}
         lines.write(bundles.line({**about, "digest": row.content, "chunks": number, "index": row.chosen}))
         part.documents += 1
         part.chunks += number

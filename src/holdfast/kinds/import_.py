@@ -9,7 +9,7 @@ and answer none: such documents are found by their words, until somebody asks fo
 """
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import BinaryIO, cast
@@ -30,7 +30,7 @@ from holdfast.kinds.log_phrases import many
 from holdfast.ledger.pay import Call
 from holdfast.search import term_counts, tokenizer
 from holdfast.store.base.database import Database, Tx
-from holdfast.store.library import bundle_imports, collections, documents
+from holdfast.store.library import bundle_imports, collections, document_members, documents
 from holdfast.store.library.bundle_imports import Arrival, ImportedCall
 from holdfast.store.library.collections import Collection
 from holdfast.store.library.documents import DocumentDraft, Facts
@@ -287,7 +287,10 @@ class Import:
             for number, counted in enumerate(staged.counted):
                 search_reads.put_counts(tx, replace(claim, ordinal=number), counted)
 
-        def publish(tx: Tx) -> None:
+        def publish(_tx: Tx) -> Callable[[Tx], None]:
+            return writes
+
+        def writes(tx: Tx) -> None:
             facts = Facts(
                 form=record.format,
                 pages=record.pages,
@@ -301,6 +304,8 @@ class Import:
             )
             name = subjects.document_id(claim.subject)
             documents.put_facts(tx, claim.tenant, name, facts, is_first=claim.generation == 1)
+            where = claim.tenant, claim.collection or "", name
+            document_members.link_by_content(tx, where, members=record.members, inside=record.inside)
 
         result = {"format": record.format, "pages": record.pages, "imported": True, **places.facts}
         unread = [gap.as_json() for gap in record.gaps]

@@ -396,8 +396,11 @@ class Index:
             log.info("no thumbnail of %s: %s", work.subject, error.message)
             return None
 
-    def publish(self, tx: Tx, claim: Claim) -> None:
-        """The document's facts are those of the generation that becomes visible; one without text is none."""
+    def publish(self, tx: Tx, claim: Claim) -> Callable[[Tx], None]:
+        """The document's facts are those of the generation that becomes visible; one without text is none.
+
+        The documents inside it are locked and requested first, its own row is written last.
+        """
         done = slices.done(tx, claim.run_id)
         total = sum(each.copy.chunks for each in done)
         results = [each.result for each in done]
@@ -406,11 +409,15 @@ class Index:
             raise WorkError("no text was found in the document", code="no_text")
         facts = file_facts.of_run(results, total)
         name = subjects.document_id(claim.subject)
-        documents.put_facts(tx, claim.tenant, name, facts, is_first=claim.generation == 1)
-        if claim.generation > 1:
-            chunk_edits.drop_taken_back(tx, claim.tenant, name)
-        if facts.unread:
-            documents.put_run_gaps(tx, claim.run_id, facts.unread)
+
+        def writes(tx: Tx) -> None:
+            documents.put_facts(tx, claim.tenant, name, facts, is_first=claim.generation == 1)
+            if claim.generation > 1:
+                chunk_edits.drop_taken_back(tx, claim.tenant, name)
+            if facts.unread:
+                documents.put_run_gaps(tx, claim.run_id, facts.unread)
+
+        return writes
 
 
 def _data(edited: EditedPiece, facts: Mapping[str, Any]) -> dict[str, Any]:

@@ -93,7 +93,7 @@ class Documents:
         most_bytes: int | None = None,
         quota: Quota = UNLIMITED,
     ) -> None:
-        self._quota = quota
+        self.quota = quota
         self._engine = engine
         self._db = engine.db
         self._shelf = shelf
@@ -187,7 +187,7 @@ class Documents:
         for start in range(0, len(drafts), BATCH):
             batch = drafts[start : start + BATCH]
             with key_restrictions.without_totals(wish), quotas.noting(self._db, wish.tenant, wish.actor):
-                new = document_requests.add(self._db, *where, batch, request, self._quota, copied=copied)
+                new = document_requests.add(self._db, *where, batch, request, self.quota, copied=copied)
             self._engine.wake({wish.lane: sum(one.answer.created for one in new.values())})
             added |= new
         return [UploadResult(added[draft.id].document, added[draft.id].answer) for draft in drafts]
@@ -311,7 +311,7 @@ class Documents:
         request = self.request(wish, collection, expect_generation=expect_generation)
         with key_restrictions.without_totals(wish), quotas.noting(self._db, wish.tenant, wish.actor):
             answer = document_requests.set_source(
-                self._db, document, source, request, self._quota, password=password
+                self._db, document, source, request, self.quota, password=password
             )
         return self.settled(wish, document.id, answer)
 
@@ -448,12 +448,16 @@ class Documents:
     def delete(self, wish: RequestContext, document_id: str) -> None:
         """Nothing of the document, nor of those that only it contained, is visible or running any more.
 
+        What is inside and does not pass the filter of the caller's key stays, as a document of its own.
+
         Its work ends before its row goes: after an interruption it can be deleted again. And once more
         afterwards, in case work was requested in between.
         """
         self.get(wish.tenant, document_id, only=wish.only)
         self.end(wish, document_id)
-        for member in document_members.remove(self._db, wish.tenant, document_id, actor=wish.actor):
+        access = DocumentAccess(wish.only)
+        name = wish.tenant, document_id
+        for member in document_members.remove(self._db, *name, access=access, actor=wish.actor):
             if member != document_id:
                 self.end_deleted(wish, member)
         self.end_deleted(wish, document_id)

@@ -105,7 +105,9 @@ class Transfer:
         *,
         expect_generation: int | None = None,
     ) -> UploadResult:
-        """The document is in the collection; where that indexes otherwise, a new generation is asked for."""
+        """The document, and what only it contains, is in the collection; where that indexes otherwise, new
+        generations are asked for.
+        """
         collection = self._collections.get(wish.tenant, collection_id)
         answer = document_moves.move(
             self._db,
@@ -114,6 +116,7 @@ class Transfer:
             actor=wish.actor,
             request=self._documents.request(wish, collection),
             expect_generation=expect_generation,
+            quota=self._documents.quota,
         )
         self._engine.wake({Lane.FOLLOW_UP: 1})  # the actions of the collection may have something to do
         return self._documents.settled(wish, document_id, answer)

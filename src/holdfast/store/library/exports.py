@@ -1,7 +1,9 @@
 """The published content of a collection, read to the end in the caller's snapshot."""
 
 import functools
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import Row, Select, and_, bindparam, literal, or_, select
@@ -11,7 +13,8 @@ from holdfast.core.filters import Filter
 from holdfast.core.states import CallState
 from holdfast.store.base import filter_conditions
 from holdfast.store.base.database import Tx
-from holdfast.store.base.schema import calls, chunks, documents, heads, runs
+from holdfast.store.base.dialect import KeyList, key_in
+from holdfast.store.base.schema import calls, chunks, document_members, documents, heads, runs
 
 DOCUMENTS_AT_ONCE = 100
 CHUNKS_AT_ONCE = 500
@@ -104,13 +107,57 @@ CHUNKS = (
 )
 
 
-def published(tx: Tx, tenant: str, collection: str, *, only: Filter | None = None) -> Iterator[Row[Any]]:
-    """The published documents of the collection that pass the filter, by id."""
+_parents, _children = documents.alias("parents"), documents.alias("children")
+LINKS = (
+    select(
+        document_members.c.parent,
+        document_members.c.child,
+        _parents.c.digest.label("outer"),
+        _children.c.digest.label("inner"),
+    )
+    .select_from(
+        document_members.join(
+            _parents,
+            and_(_parents.c.tenant == document_members.c.tenant, _parents.c.id == document_members.c.parent),
+        ).join(
+            _children,
+            and_(_children.c.tenant == document_members.c.tenant, _children.c.id == document_members.c.child),
+        )
+    )
+    .where(document_members.c.tenant == bindparam("tenant"), ~_parents.c.deleted, ~_children.c.deleted)
+)
+HELD = LINKS.where(key_in(document_members.c.parent, bindparam("ids", type_=KeyList())))
+HOLDING = LINKS.where(key_in(document_members.c.child, bindparam("ids", type_=KeyList())))
+
+
+@dataclass(slots=True)
+class Links:
+    """The digests of the documents inside a document, and of those that contain it."""
+
+    members: list[str] = field(default_factory=list)
+    inside: list[str] = field(default_factory=list)
+
+
+def _links(tx: Tx, tenant: str, ids: Sequence[str]) -> dict[str, Links]:
+    links: dict[str, Links] = defaultdict(Links)
+    values = {"tenant": tenant, "ids": list(ids)}
+    for row in tx.all(HELD, values):
+        links[row.parent].members.append(row.inner)
+    for row in tx.all(HOLDING, values):
+        links[row.child].inside.append(row.outer)
+    return links
+
+
+def published(
+    tx: Tx, tenant: str, collection: str, *, only: Filter | None = None
+) -> Iterator[tuple[Row[Any], Links]]:
+    """The published documents of the collection that pass the filter, by id, each with its links."""
     after = ""
     shape, values = filter_conditions.prepared(only)
     values |= {"tenant": tenant, "collection": collection}
     while page := tx.all(_documents(shape), values | {"after": after}):
-        yield from page
+        links = _links(tx, tenant, [row.id for row in page])
+        yield from ((row, links.get(row.id) or Links()) for row in page)
         after = page[-1].id
 
 

@@ -325,6 +325,13 @@ def delete_in(tx: Tx, tenant: str, subject: str, token: str, actor: str = "") ->
     return [head_id for head_id in heads_now if _delete_head_in(tx, head_id, f"{token}{head_id}", actor)]
 
 
+def lock_in(tx: Tx, tenant: str, subject: str) -> None:
+    """Every head that `delete_in` would delete is locked."""
+    where = {"tenant": tenant, "subject": subject, "low": f"{subject}#", "high": f"{subject}#\U0010ffff"}
+    for head_id in sorted(row.id for row in tx.all(OF_SUBJECT, where)):
+        tx.one(rows.HEAD_FOR_CHANGE, {"head_id": head_id})
+
+
 def _delete_head(db: Database, head_id: int, run_id: str, actor: str) -> bool:
     return db.write("delete", lambda tx: _delete_head_in(tx, head_id, run_id, actor))
 

@@ -341,7 +341,8 @@ _publish_head = (
 FINISHED_AND_PUBLISHED = Together(DONE, _publish_run, _publish_head, journal.WRITE)
 PUBLISHED = Together(_publish_run, _publish_head, journal.WRITE)
 
-Publish = Callable[[Tx], None]
+Writes = Callable[[Tx], None]
+Publish = Callable[[Tx], Writes | None]
 
 
 def finish(
@@ -354,7 +355,7 @@ def finish(
     publish: Publish | None = None,
     batch: Sequence[Chunk] = (),
     copy: Copy | None = None,
-    also: Publish | None = None,
+    also: Writes | None = None,
     said: Sequence[run_logs.Line] = (),
     goes_on: bool = False,
 ) -> Outcome:
@@ -367,7 +368,8 @@ def finish(
 
     `publish` runs in that transaction when this finish publishes: whatever it writes through the given
     transaction takes effect with the publication or not at all. It may run more than once, so it must have no
-    effect outside the transaction.
+    effect outside the transaction. It may lock other heads. What it returns runs after the counter of the
+    collection was raised, which every publication waits for while it holds its head: no head is locked there.
     """
     prepared = staging.prepared(claim, batch)
 
@@ -395,9 +397,11 @@ def finish(
         tx.together(FINISHED_AND_PUBLISHED, values | journal.of_claim(Verb.PUBLISH, "all_slices_done", claim))
         if claim.phase and claim.plans:
             phases.end_before(tx, claim)
-        follow_ups = after_publish(tx, held.head, claim.generation, claim.run_id)
-        if publish is not None:
-            publish(tx)
+        follow_ups = before_bump(tx, held.head, claim.generation, claim.run_id)
+        writes = publish(tx) if publish is not None else None
+        _bump(tx, held.head)
+        if writes is not None:
+            writes(tx)
         if held.calls_back:
             follow_ups += requests.after_end(tx, claim.run_id, Status.SUCCESS)
         return Landed(published=True, follow_ups=follow_ups)
@@ -424,7 +428,7 @@ def _landed_before(tx: Tx, claim: Claim, status: Status) -> Landed:
 
 
 def _leave_behind(
-    tx: Tx, claim: Claim, prepared: staging.Staging, copy: Copy | None, also: Publish | None
+    tx: Tx, claim: Claim, prepared: staging.Staging, copy: Copy | None, also: Writes | None
 ) -> None:
     staging.put(tx, prepared)
     if copy is not None:
@@ -436,11 +440,20 @@ def _leave_behind(
 
 
 def after_publish(tx: Tx, head: Head, generation: int, run_id: str) -> int:
+    """Every feature has handled the publication, readers notice it. Returns how many follow-ups are due."""
+    due = before_bump(tx, head, generation, run_id)
+    _bump(tx, head)
+    return due
+
+
+def before_bump(tx: Tx, head: Head, generation: int, run_id: str) -> int:
     """Every feature has handled the publication. Returns how many follow-ups are due."""
-    due = sum(hook.after_publish(tx, head, generation, run_id) for hook in tx.db.hooks)
+    return sum(hook.after_publish(tx, head, generation, run_id) for hook in tx.db.hooks)
+
+
+def _bump(tx: Tx, head: Head) -> None:
     if head.collection is not None:
         publish_seq.bump(tx, head.tenant, head.collection)
-    return due
 
 
 FAILED = (
