@@ -213,6 +213,31 @@ def test_a_webhook_is_added_and_tested_before_anything_happens(reader, api):
         assert [came.event["event"] for came in receiver.came[:2]] == ["webhook.test"] * 2
 
 
+def test_files_are_described_and_search_filters_groups_and_pages(reader, api):
+    """Metadata that is not JSON stops the upload; a search by it shows its files, page by page."""
+    api.collection("described")
+    other = api.text("described", "Other", "An anchor of nobody.")
+    page = reader.open("/collections/described")
+    page.click("#upload-about summary")
+    page.fill("#upload-metadata", '{"author": ')
+    page.evaluate(DROP, [[["bad.txt", "An anchor that is not sent."]]])
+    reader.shows("#upload-metadata-problem", "not valid JSON")
+    page.fill("#upload-metadata", '{"author": "Ann"}')
+    page.fill("#upload-labels", "public, hr")
+    page.evaluate(DROP, [[[f"anchor-{n}.txt", f"Anchor {n} holds in the mud."] for n in range(22)]])
+    page.wait_for_function("() => document.querySelectorAll('li.doc[data-status=success]').length === 23")
+    assert api.document(other)["metadata"] == {}
+    page = reader.open("/search?collection=described&q=anchor", live=False)
+    page.click(".more-options summary")
+    page.fill("#filter", '{"eq": {"author": "Ann", "$labels": "hr"}}')
+    page.check("input[name=group]")
+    page.press("#filter", "Enter")
+    page.wait_for_selector("text=20 documents")
+    page.click("nav[aria-label=Pages] >> text=Next")
+    page.wait_for_selector("text=2 documents after the first 20")
+    assert page.locator(".hits > li.card").count() == 2
+
+
 def test_search_finds_and_leads_into_the_document(reader, api):
     """The words of the question are marked, the leg is named, the link shows the passage."""
     api.collection("found")

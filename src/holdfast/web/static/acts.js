@@ -130,10 +130,10 @@ function values(form) {
   if (form.dataset.inside) return { [form.dataset.inside]: options(form), ...manner(form) };
   const found = {};
   for (const field of form.elements) {
-    if (!field.name || (field.value === "" && field.dataset.list === undefined)) continue;
+    if (!field.name || (field.value === "" && (field.dataset.commas === undefined || form.dataset.described === undefined))) continue;
     if (field.type === "checkbox") found[field.name] = field.checked;
     else if (field.dataset.json !== undefined) found[field.name] = parsed(field.value);
-    else if (field.dataset.list !== undefined) found[field.name] = field.value.split(",").map((each) => each.trim()).filter(Boolean);
+    else if (field.dataset.commas !== undefined) found[field.name] = field.value.split(",").map((each) => each.trim()).filter(Boolean);
     else found[field.name] = field.dataset.number === undefined ? field.value : Number(field.value);
   }
   return found;

@@ -57,6 +57,18 @@ async function dropped(transfer) {
   return found;
 }
 
+// What is wrong with the metadata for the next files; empty if nothing is.
+function metadataProblem(text) {
+  if (!text.trim()) return "";
+  try {
+    const value = JSON.parse(text);
+    if (value !== null && typeof value === "object" && !Array.isArray(value)) return "";
+    return 'This is not a JSON object. Write it like {"author": "Ann"}.';
+  } catch (error) {
+    return `This is not valid JSON: ${error.message}.`;
+  }
+}
+
 const hasFiles = (drag) => [...(drag.dataTransfer?.types || [])].includes("Files");
 
 // Where files cannot be uploaded: otherwise the browser would open a dropped file and leave the web UI.
@@ -117,9 +129,9 @@ export function begin(zone, changed) {
     summary();
   }
 
-  function add({ file, title }) {
+  function add({ file, title }, about) {
     const name = title || file.name;
-    const row = { file, title, name, waits: 0, canTryAgain: true };
+    const row = { file, title, name, about, waits: 0, canTryAgain: true };
     row.made = element("li", {});
     row.bar = element("progress", { max: "1000", value: "0", "aria-label": `Upload of ${name}` });
     row.words = element("span", {});
@@ -199,8 +211,9 @@ export function begin(zone, changed) {
     const request = new XMLHttpRequest();
     const form = new FormData();
     if (row.title) form.append("title", row.title);
-    const password = document.getElementById("upload-password")?.value;
-    if (password) form.append("password", password);
+    if (row.about.password) form.append("password", row.about.password);
+    if (row.about.metadata) form.append("metadata", row.about.metadata);
+    if (row.about.labels.length) form.append("labels", JSON.stringify(row.about.labels));
     form.append("file", row.file, row.file.name);
     row.request = request;
     request.open("POST", `/api/v1/collections/${zone.dataset.collection}/documents`);
@@ -240,9 +253,35 @@ export function begin(zone, changed) {
     row.request?.abort();
   }
 
+  const metadata = document.getElementById("upload-metadata");
+  const problem = document.getElementById("upload-metadata-problem");
+
+  function check() {
+    problem.textContent = metadataProblem(metadata.value);
+    problem.hidden = !problem.textContent;
+    metadata.setAttribute("aria-invalid", String(!problem.hidden));
+    return problem.hidden;
+  }
+  metadata.addEventListener("change", check);
+  metadata.addEventListener("input", () => {
+    if (!problem.hidden) check();
+  });
+
   async function take(files) {
+    if (!check()) {
+      document.getElementById("upload-about").open = true;
+      metadata.focus();
+      say("Nothing was uploaded: correct the metadata first.");
+      return;
+    }
+    const labels = document.getElementById("upload-labels").value.split(",");
+    const about = {
+      metadata: metadata.value.trim(),
+      labels: labels.map((each) => each.trim()).filter(Boolean),
+      password: document.getElementById("upload-password").value,
+    };
     if (files.length > MANY && !(await sure(`Upload ${count(files.length, "file")}?`, "Upload"))) return;
-    for (const each of files) add(each);
+    for (const each of files) add(each, about);
     next();
   }
 
