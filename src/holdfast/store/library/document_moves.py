@@ -28,7 +28,7 @@ from holdfast.store.library import document_requests, document_values, documents
 from holdfast.store.library.collections import COLLECTION_KEPT, no_collection
 from holdfast.store.library.document_requests import CLASH, IndexRequest, Taken
 from holdfast.store.library.documents import DOCUMENT, Document, no_document
-from holdfast.store.library.member_moves import Family
+from holdfast.store.library.member_moves import MemberMoves
 from holdfast.store.library.quotas import UNLIMITED, Quota
 from holdfast.store.protocol import publish_seq
 
@@ -119,7 +119,7 @@ def _move(
     where = name | {"collection": collection, "digest": document.digest}
     if (other := tx.one(CLASH, where)) is not None:
         return Taken(str(other.id))
-    family = Family()
+    family = MemberMoves()
     if document.collection != collection:
         family = member_moves.locked(tx, document, collection, order.request.access)
     answer = _request_if_changed(tx, dataclasses.replace(document, collection=collection), order.request)

@@ -16,7 +16,7 @@ from holdfast.store.library.quotas import Quota
 
 
 @dataclass(slots=True)
-class Family:
+class MemberMoves:
     """What is inside a container: documents that move, and those that the target has its own of."""
 
     moving: list[Document] = field(default_factory=list)
@@ -24,9 +24,9 @@ class Family:
     hidden: list[tuple[str, Document]] = field(default_factory=list)
 
 
-def locked(tx: Tx, container: Document, collection: str, access: DocumentAccess) -> Family:
+def locked(tx: Tx, container: Document, collection: str, access: DocumentAccess) -> MemberMoves:
     """The documents inside, at any depth, with their heads locked; the container's head is locked already."""
-    family, waiting, seen = Family(), [container.id], {container.id}
+    family, waiting, seen = MemberMoves(), [container.id], {container.id}
     document_members.lock(tx, container.tenant, document_members.below(tx, container.tenant, [container.id]))
     while waiting:
         parent = waiting.pop()
@@ -52,7 +52,7 @@ def locked(tx: Tx, container: Document, collection: str, access: DocumentAccess)
 
 def stand_in(
     tx: Tx,
-    family: Family,
+    family: MemberMoves,
     container: Document,
     collection: str,
     request: IndexRequest,
