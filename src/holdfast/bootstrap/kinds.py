@@ -189,6 +189,7 @@ def choices(settings: Settings, supplies: Supplies) -> index.Choices:
         provider=supplies.embedding or local.NAME,
         model=supplies.embedding_model or local.MODEL,
         offers=supplies.embedding_offers,
+        own_parsers=settings.parsers,
     )
 
 

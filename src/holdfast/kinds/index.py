@@ -28,7 +28,7 @@ from holdfast.engine import kinds as offers
 from holdfast.engine.job_specs import SearchSource
 from holdfast.engine.kinds import Finish, Kind, Offer
 from holdfast.engine.work import Work
-from holdfast.kinds import edited_chunks, file_facts, members, recognition
+from holdfast.kinds import edited_chunks, file_facts, members, parser_choice, recognition
 from holdfast.kinds.edited_chunks import DocumentEdits, EditedPiece
 from holdfast.kinds.log_phrases import many
 from holdfast.ledger.pay import Call
@@ -57,7 +57,7 @@ log = logging.getLogger(__name__)
 class Choices:
     """How a document is indexed; frozen into its run. Sizes are in tokens, pages and rows.
 
-    `provider` is the identity of one. `offers` are those that options may name, and are not frozen.
+    `provider` is the identity of one. `offers` and `own_parsers` are what options may name; not frozen.
     """
 
     chunk_size: int = 256
@@ -69,9 +69,11 @@ class Choices:
     ocr_languages: str = "eng"
     properties: bool = True
     language: str = languages.AUTO
+    parsers: Mapping[str, str] = field(default_factory=dict)
     provider: str = "local"
     model: str = ""
     offers: Mapping[str, Offer] = field(default_factory=dict, compare=False, repr=False)
+    own_parsers: Sequence[str] = field(default=(), compare=False, repr=False)
 
     @property
     def provider_name(self) -> str:
@@ -108,6 +110,7 @@ class Choices:
             ocr_languages.split(str(self.ocr_languages))
         except ValueError as error:
             raise BadRequestError(f"ocr_languages: {error}", code="bad_option") from error
+        parser_choice.check(self.parsers)
         if type(self.properties) is not bool:
             raise BadRequestError("properties must be true or false", code="bad_option")
         if self.language != languages.AUTO and self.language not in languages.LANGUAGES:
@@ -119,7 +122,7 @@ class Choices:
         return chunk.ChunkOptions(self.chunk_size, self.overlap, self.delimiter)
 
 
-OPTIONS = tuple(name for name in Choices.__dataclass_fields__ if name != "offers")
+OPTIONS = tuple(name for name in Choices.__dataclass_fields__ if name not in {"offers", "own_parsers"})
 
 
 def choices(defaults: Choices, *layers: Mapping[str, Any] | None, stored: bool = False) -> Choices:
@@ -135,11 +138,13 @@ def choices(defaults: Choices, *layers: Mapping[str, Any] | None, stored: bool =
                 raise BadRequestError(
                     f"there is no option {name!r}; known are: {', '.join(sorted(OPTIONS))}", code="bad_option"
                 )
-            if name != "provider":
+            if name == "parsers":
+                merged[name] = parser_choice.resolved(value, defaults.own_parsers, stored=stored)
+            elif name != "provider":
                 merged[name] = value
         if layer and "provider" in layer:
             merged |= _named(defaults.offers, layer, stored=stored)
-    return Choices(**merged, offers=defaults.offers).checked()
+    return Choices(**merged, offers=defaults.offers, own_parsers=defaults.own_parsers).checked()
 
 
 def _named(known: Mapping[str, Offer], layer: Mapping[str, Any], *, stored: bool) -> dict[str, Any]:
@@ -196,7 +201,10 @@ class Index:
         cannot = recognition.unavailable(chosen.ocr, chosen.ocr_languages)
         name, scans = str(work.options.get("name", "")), cannot is None
         outline = self._opened(
-            work, lambda password: self._parser.outline(path, name, scans=scans, password=password)
+            work,
+            lambda password: self._parser.outline(
+                path, name, scans=scans, password=password, parsers=chosen.parsers
+            ),
         )
         if outline.format in records.IMAGES and cannot is not None:
             raise WorkError(f"this is an image, whose text is read by OCR, and {cannot}", code="ocr_missing")
@@ -311,7 +319,9 @@ class Index:
         request, name = (path, form, units, chosen.cutting(), known), str(work.options.get("name", ""))
 
         def cut(password: str | None) -> Cut:
-            return self._parser.cut(*request, recognised=recognised, password=password, name=name)
+            return self._parser.cut(
+                *request, recognised=recognised, password=password, name=name, parsers=chosen.parsers
+            )
 
         return self._opened(work, cut)
 

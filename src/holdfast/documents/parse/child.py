@@ -46,9 +46,10 @@ def main(owner: int, limits_json: str, parsers_json: str = "[]") -> None:
     os.environ.clear()  # the interpreter may have added a locale
     memory = _Resident()
     # Before the sandbox closes: what they import may lie anywhere.
-    own = custom.load(json.loads(parsers_json))
+    names = json.loads(parsers_json)
+    own = custom.load(names)
     measures = sandbox.confine(limits)
-    reader = DocumentReader(limits, own)
+    reader = DocumentReader(limits, own, names)
     while (received := wire.receive(requests)) is not None:
         request, descriptor = received
         _grant_seconds(limits.seconds)
@@ -93,7 +94,10 @@ def _do(reader: DocumentReader, request: dict[str, Any], source: SourceFile | No
     if request["ask"] in {"files", "file"}:
         return _of_repository(request, source)
     if request["ask"] == "outline":
-        return wire.outline_to(reader.outline(source, request["name"], scans=request["scans"]))
+        outline = reader.outline(
+            source, request["name"], scans=request["scans"], parsers=request.get("parsers", {})
+        )
+        return wire.outline_to(outline)
     document_format = Format(request["format"])
     if request["ask"] in {"members", "member"}:
         return _inside(reader, request, source, document_format)
@@ -109,13 +113,15 @@ def _text(
     if request["ask"] == "language":
         samples = [UnitRange(first, last) for first, last in request["samples"]]
         return reader.language(source, document_format, samples, name)
-    units = UnitRange(request["first"], request["last"])
+    units, parsers = UnitRange(request["first"], request["last"]), request.get("parsers", {})
     if request["ask"] == "cut":
         known = KnownSlices(tuple(request["parts"]), frozenset(request["digests"]), request["language"])
         recognised = wire.pages_from(request["recognised"])
-        cut_slice = reader.cut(source, document_format, units, _options(request), known, recognised, name)
+        cut_slice = reader.cut(
+            source, document_format, units, _options(request), known, recognised, name, parsers
+        )
         return wire.cut_to(cut_slice)
-    return wire.pages_to(reader.read(source, document_format, units, name))
+    return wire.pages_to(reader.read(source, document_format, units, name, parsers))
 
 
 def _picture(

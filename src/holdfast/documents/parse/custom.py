@@ -19,6 +19,8 @@ from holdfast.documents.parse.records import Page, ParseLimits, Role, TextBlock
 from holdfast.documents.parse.source import Readable
 
 HEAD = 64 * 1024
+# The name of the parser that comes with Holdfast, where a collection chooses.
+OURS = "holdfast"
 _MOST_LEVEL = 6
 
 

@@ -9,7 +9,7 @@ import contextlib
 import os
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
@@ -18,7 +18,7 @@ from holdfast.documents.chunk import ChunkOptions
 from holdfast.documents.parse import containers, encodings, front_matter, reader, sniff, texts, wire
 from holdfast.documents.parse.children import DiedError, ParserProcess
 from holdfast.documents.parse.containers import Member
-from holdfast.documents.parse.reader import Cut, KnownSlices, Whole
+from holdfast.documents.parse.reader import NO_CHOICE, Cut, KnownSlices, Whole
 from holdfast.documents.parse.records import Format, Outline, Page, ParseLimits, RecognisedPage, UnitRange
 from holdfast.documents.parse.repositories import RepositoryFiles
 from holdfast.documents.sources.patterns import PathFilter
@@ -78,11 +78,13 @@ class Parser:
         *,
         scans: bool = False,
         password: str | None = None,
+        parsers: Mapping[str, str] = NO_CHOICE,
     ) -> Outline:
         """The format and size of a document, from its content; raises `no_text` for one without text.
 
         `name` is the file's name, and decides only between formats of plain text. With `scans` the pages of a
-        PDF that OCR can read are named, and count as text. `password` opens a protected PDF.
+        PDF that OCR can read are named, and count as text. `password` opens a protected PDF. `parsers` maps
+        formats to the parsers that are to read them.
         """
         self._measure(path)
         if not self._own:
@@ -90,9 +92,10 @@ class Parser:
             small = self._small_text(path, document_format)
             if small is not None:
                 return small.outline()
+        request = {"ask": "outline", "name": name, "scans": scans, **_secret(password)}
         return _shaped(
             wire.outline_from,
-            self._ask({"ask": "outline", "name": name, "scans": scans, **_secret(password)}, path, seconds),
+            self._ask(request | {"parsers": dict(parsers)}, path, seconds),
         )
 
     @property
@@ -129,6 +132,7 @@ class Parser:
         *,
         password: str | None = None,
         name: str = "",
+        parsers: Mapping[str, str] = NO_CHOICE,
     ) -> Cut:
         """The chunks of a slice, with what OCR read on some of its pages; none for a known slice."""
         self._measure(path)
@@ -137,6 +141,7 @@ class Parser:
             return reader.cut(small.read(units), document_format, options, known or KnownSlices())
         known = known or KnownSlices()
         request = _request("cut", document_format, units, name) | _cutting(options)
+        request |= {"parsers": dict(parsers)}
         request |= {"parts": list(known.parts), "digests": list(known.digests), **_secret(password)}
         request |= {"recognised": wire.pages_to(recognised), "language": known.language}
         return _shaped(wire.cut_from, self._ask(request, path, seconds))

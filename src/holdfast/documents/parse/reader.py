@@ -4,9 +4,11 @@ A `DocumentReader` caches the last document, because an outline is followed by r
 are parsed once for both, and sheets are read on from where the last slice ended.
 """
 
+import contextlib
 import importlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Protocol
 
 from holdfast.core import keys, languages
@@ -45,6 +47,9 @@ from holdfast.documents.parse.records import (
     has_text,
 )
 from holdfast.documents.parse.source import Readable, password_of
+
+# Formats read by a parser that a collection has chosen: none.
+NO_CHOICE: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,19 +212,24 @@ def _check_readable(pages: Sequence[Page], document_format: Format) -> None:
 class DocumentReader:
     """Reads documents within limits of size. The process around it limits time and memory."""
 
-    def __init__(self, limits: ParseLimits, own: Sequence[custom.OwnParser] = ()) -> None:
-        """Read within these limits, with the user's own parsers first."""
+    def __init__(
+        self, limits: ParseLimits, own: Sequence[custom.OwnParser] = (), names: Sequence[str] = ()
+    ) -> None:
+        """Read within these limits, with the user's own parsers first; `names` are theirs, in order."""
         self._limits = limits
         self._own = own
+        self._named = dict(zip(names, own, strict=False))
         self._key: tuple[object, ...] = ()
         self._document: Opened | None = None
         self._recogniser = Recogniser()
         self._inside: tuple[tuple[object, ...], containers.Container] | None = None
 
-    def outline(self, path: Readable, name: str, *, scans: bool = False) -> Outline:
-        """The outline of a file; the format is recognised by content."""
-        if custom.accepting(self._own, path, name) is not None:
-            return self._opened(path, Format.OWN, name).outline()
+    def outline(
+        self, path: Readable, name: str, *, scans: bool = False, parsers: Mapping[str, str] = NO_CHOICE
+    ) -> Outline:
+        """The outline of a file; the format is recognised by content. `parsers` are chosen by format."""
+        if self._own_parser(path, name, parsers) is not None:
+            return self._opened(path, Format.OWN, name, parsers).outline()
         document_format = sniff.sniff(path, name)
         if document_format is Format.ZIP:
             members = len(self.members(path, document_format))
@@ -264,9 +274,10 @@ class DocumentReader:
         known: KnownSlices,
         recognised: Sequence[Page] = (),
         name: str = "",
+        parsers: Mapping[str, str] = NO_CHOICE,
     ) -> Cut:
         """The chunks of a slice, with the pages of it that were recognised."""
-        pages = with_recognised(self.read(path, document_format, units, name), recognised)
+        pages = with_recognised(self.read(path, document_format, units, name, parsers), recognised)
         return cut(pages, document_format, options, known)
 
     def language(
@@ -290,12 +301,19 @@ class DocumentReader:
             picture = images.grey(path, document_format, number)
         return self._recogniser.recognise(picture, languages, DPI)
 
-    def read(self, path: Readable, document_format: Format, units: UnitRange, name: str = "") -> list[Page]:
-        """The pages of a slice; `name` decides between parsers of the user's own."""
-        document = self._opened(path, document_format, name)
+    def read(
+        self,
+        path: Readable,
+        document_format: Format,
+        units: UnitRange,
+        name: str = "",
+        parsers: Mapping[str, str] = NO_CHOICE,
+    ) -> list[Page]:
+        """The pages of a slice; `name` and `parsers` decide between parsers of the user's own."""
+        document = self._opened(path, document_format, name, parsers)
         if not document.ahead(units):
             self._key = ()
-            document = self._opened(path, document_format, name)
+            document = self._opened(path, document_format, name, parsers)
         return document.read(units)
 
     def page(
@@ -341,20 +359,41 @@ class DocumentReader:
         pages = document.read(UnitRange(1, last))
         return thumbnails.page(next(page.blocks for page in pages if page.blocks), document_format, width)
 
-    def _opened(self, path: Readable, document_format: Format, name: str = "") -> Opened:
+    def _opened(
+        self,
+        path: Readable,
+        document_format: Format,
+        name: str = "",
+        parsers: Mapping[str, str] = NO_CHOICE,
+    ) -> Opened:
         """The document, newly opened or cached from the last request."""
-        key = (*_key(path, document_format), password_of(path))
+        key = (*_key(path, document_format), password_of(path), *sorted(parsers.items()))
         if self._document is None or self._key != key:
             self._document = None  # freed before the next one is loaded
             if document_format is Format.OWN:
-                self._document = self._open_own(path, name)
+                self._document = self._open_own(path, name, parsers)
             else:
                 self._document = _open(path, document_format, self._limits)
             self._key = key
         return self._document
 
-    def _open_own(self, path: Readable, name: str) -> "Whole":
-        parser = custom.accepting(self._own, path, name)
+    def _own_parser(self, path: Readable, name: str, parsers: Mapping[str, str]) -> custom.OwnParser | None:
+        """The parser of the user's own that reads this file: the chosen one, or the first that accepts it."""
+        chosen = None
+        if parsers:
+            with contextlib.suppress(HoldfastError):
+                chosen = parsers.get(sniff.sniff(path, name).value)
+        if chosen == custom.OURS:
+            return None
+        if chosen is None:
+            return custom.accepting(self._own, path, name)
+        if chosen not in self._named:
+            message = f"HOLDFAST_PARSERS of this process does not name {chosen}, which the options choose"
+            raise WorkError(message, code="parser_unfit")
+        return self._named[chosen]
+
+    def _open_own(self, path: Readable, name: str, parsers: Mapping[str, str]) -> "Whole":
+        parser = self._own_parser(path, name, parsers)
         if parser is None:
             raise WorkError(
                 "no parser of HOLDFAST_PARSERS reads this file any more; index it again",
