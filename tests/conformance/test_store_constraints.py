@@ -74,6 +74,15 @@ VALUE = {
     "kind": "n", "key": "1",
 }  # fmt: skip
 LINK = {"tenant": "default", "parent": "d1", "child": "d2"}
+SOURCE = {
+    "tenant": "default",
+    "id": "s1",
+    "collection": "books",
+    "type": "urls",
+    "options": {},
+    "created_at": 1.0,
+}
+ITEM = {"tenant": "default", "source": "s1", "external_id": "x", "state": "current", "changed_at": 1.0}
 CHUNK_EDIT = {
     "tenant": "default", "document": "d1", "digest": "x", "context": "", "original": "o", "enabled": False,
     "mark": "m", "size": 0, "actor": "", "updated_at": 1.0,
