@@ -26,6 +26,7 @@ from holdfast.cli.options import (
     password_of,
 )
 from holdfast.cli.quotas_app import quota_app
+from holdfast.cli.sources_app import sources_app
 from holdfast.core.errors import HoldfastError
 
 app = typer.Typer(
@@ -40,6 +41,7 @@ keys_app = typer.Typer(help="Create, list and revoke API keys.", no_args_is_help
 app.add_typer(keys_app, name="keys")
 app.add_typer(jobs_app, name="jobs")
 app.add_typer(actions_app, name="actions")
+app.add_typer(sources_app, name="sources")
 app.add_typer(quota_app, name="quota")
 ask_app.register(app)
 bundles_app.register(app)
