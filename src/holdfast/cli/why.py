@@ -19,6 +19,11 @@ def why(subject: str, *, kind: str | None, tenant: str, as_json: bool) -> None:
     """The story of every kind of work on the subject, or of one."""
     with context.services() as services:
         stories = services.work.stories(tenant, subject, kind)
+        origins = {
+            each.document.id: services.sources.of_document(tenant, each.document.id)
+            for each in stories
+            if each.document is not None
+        }
     if as_json:
         terminal.show_json(
             [{"story": each.story, "orders": each.orders, "document": each.document} for each in stories]
@@ -29,6 +34,9 @@ def why(subject: str, *, kind: str | None, tenant: str, as_json: bool) -> None:
         if number:
             console.print()
         _print_story(console, each)
+        for origin in origins.get(each.document.id, ()) if each.document is not None else ():
+            source = f"source {origin.source_name} ({origin.source_id})" if origin.source_id else "an upload"
+            console.print(f"It came from {source}: {origin.external_id}", markup=False)
 
 
 def _print_story(console: Console, subject_story: SubjectStory) -> None:

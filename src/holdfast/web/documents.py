@@ -145,6 +145,7 @@ def document(
         open_task=functools.partial(_open_task, now=services.operations.moment()),
         facts=_facts(record),
         family=services.documents.around(record),
+        origins=services.sources.of_document(who.tenant, record.id),
         outline=services.originals.outline(record),
         readings=services.originals.pages(record, limit=PAGES_SHOWN).pages if record.page_qualities else (),
         metadata_text=json.dumps(record.metadata, indent=2, ensure_ascii=False),

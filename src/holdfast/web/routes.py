@@ -13,10 +13,11 @@ from holdfast.web import (
     operations,
     runs,
     search,
+    sources,
 )
 
 
 def routers() -> list[APIRouter]:
     """The routes of all pages."""
-    modules = (home, collections, actions, documents, search, jobs, runs, money, operations, login)
+    modules = (home, collections, actions, sources, documents, search, jobs, runs, money, operations, login)
     return [module.router for module in modules]

@@ -223,17 +223,21 @@ function parameter(field) {
   if (field.type === "checkbox") return field.checked;
   if (field.value.trim() === "") return undefined;
   if (field.dataset.json !== undefined) return JSON.parse(field.value);
+  const between = field.dataset.lines !== undefined ? "\n" : field.dataset.list !== undefined ? "," : undefined;
+  if (between) return field.value.split(between).map((each) => each.trim()).filter(Boolean);
   return field.dataset.number === undefined ? field.value : Number(field.value);
 }
 
-// A form of a kind with parameters of its own: {kind, params} for a job, {sort, name, params} for an action.
+// A form of a kind with parameters of its own: {kind, params} for a job, {sort, name, params} for an action,
+// {type, name, options} for a source.
 // Null, and said so, where a parameter is no JSON.
 function nestedBody(form) {
-  const body = { ...values(form), params: {} };
+  const inside = form.dataset.params || "params";
+  const body = { ...values(form), [inside]: {} };
   for (const field of form.querySelectorAll("[data-kind]:not([hidden]) [data-param]")) {
     try {
       const value = parameter(field);
-      if (value !== undefined) body.params[field.dataset.param] = value;
+      if (value !== undefined) body[inside][field.dataset.param] = value;
     } catch {
       wrong(form, `${field.labels[0].firstChild.textContent.trim()}: this is not valid JSON.`);
       return null;
