@@ -11,6 +11,10 @@ from holdfast.store.base.schema import (
     chunk_edits,
     chunks,
     deliveries,
+    derived_edges,
+    derived_nodes,
+    derived_sources,
+    derived_state,
     document_members,
     document_values,
     documents,
@@ -92,6 +96,11 @@ SOURCE = {
     "tenant": "default", "id": "s1", "collection": "books", "type": "urls", "options": {}, "created_at": 1.0,
 }  # fmt: skip
 ITEM = {"tenant": "default", "source": "s1", "external_id": "a", "state": "current", "changed_at": 1.0}
+PLACE = {"head_id": 1, "generation": 1, "slice": 0, "epoch": 1, "position": 0}
+NODE = PLACE | {"key": "k", "type": "summary", "level": 1, "title": "", "text": ""}
+EDGE = PLACE | {"type": "relation", "source": "k", "target": "k"}
+NODE_SOURCE = PLACE | {"node": "k", "tenant": "default", "document": "d", "version": 1, "first": 0, "last": 0}
+STATE = PLACE | {"name": "pivot", "level": 1}
 CALL = {"tenant": "default", "key": "k", "state": "intent", "model": "m", "estimate": 1}
 
 TROUBLE = {"provider": "p", "endpoint": "e", "reason": "no", "tries": 1, "since": 0.0, "last_at": 0.0}
@@ -141,6 +150,15 @@ BAD = {
     "holdfast_one_source_per_id": lambda _: insert(sources).values([SOURCE, SOURCE]),
     "holdfast_one_item_per_external_id": lambda _: insert(source_items).values([ITEM, ITEM]),
     "holdfast_one_text_per_picture": lambda _: insert(page_texts).values([PAGE_TEXT, PAGE_TEXT]),
+    "holdfast_g2_one_node_per_place_and_epoch": lambda _: insert(derived_nodes).values(
+        [NODE, NODE | {"key": "other"}]
+    ),
+    "holdfast_one_node_per_key": lambda _: insert(derived_nodes).values([NODE, NODE | {"position": 1}]),
+    "holdfast_g2_one_edge_per_place_and_epoch": lambda _: insert(derived_edges).values([EDGE, EDGE]),
+    "holdfast_g2_one_source_per_place_and_epoch": lambda _: insert(derived_sources).values(
+        [NODE_SOURCE, NODE_SOURCE]
+    ),
+    "holdfast_g2_one_state_per_place_and_epoch": lambda _: insert(derived_state).values([STATE, STATE]),
 }
 
 

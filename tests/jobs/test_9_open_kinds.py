@@ -91,7 +91,7 @@ def test_a_wrong_parameter_is_named_and_an_unknown_kind_is_told_what_there_is(ow
         assert (said.status, said.code, name in said.message) == (400, "bad_params", True), said.message
     said = ask(own.client, "sonnets")
     assert (said.status, said.code) == (400, "unknown_kind")
-    assert "known are: extract, letters, note, qa, words" in said.message
+    assert "known are: extract, letters, note, qa, raptor, words" in said.message
     assert own.client.get("jobs?kind=sonnets").code == "unknown_kind"
     assert own.client.get("jobs").json["jobs"] == []
 
@@ -101,12 +101,14 @@ def test_kinds_and_their_parameters_are_in_the_description(own):
     own.shelf(TEXT)
     listed = own.client.get("kinds").json
     kinds = {one["kind"]: one for one in listed["jobs"]}
-    assert sorted(kinds) == ["extract", "letters", "note", "qa", "words"]
+    assert sorted(kinds) == ["extract", "letters", "note", "qa", "raptor", "words"]
     assert kinds["words"]["params"]["properties"]["least"]["maximum"] == 9
     assert (kinds["letters"]["estimates"], kinds["words"]["estimates"]) == (False, True)
     assert {"letters", "qa", "prompt", "webhook"} <= {one["sort"] for one in listed["actions"]}
     schemas = own.client.get("openapi.json").json["components"]["schemas"]
-    assert schemas["NewJob"]["properties"]["kind"]["enum"] == ["qa", "extract", "letters", "words", "note"]
+    assert schemas["NewJob"]["properties"]["kind"]["enum"] == [
+        *("qa", "extract", "raptor", "letters", "words", "note")
+    ]
     assert schemas["letters_result"]["properties"]["count"] == {"type": "integer"}
     assert "letters" in schemas["NewAction"]["properties"]["sort"]["enum"]
 

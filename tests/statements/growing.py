@@ -83,6 +83,20 @@ GROWN = {
     "job_results": """run_id, slice, position, tenant, head_id, document, source, mark, good, data
         SELECT 'r2-' || (1 + n / 100), n % 10, n % 100, 'default', 1 + n / 100, 'old-' || (1 + n % 1000), 2,
         'm' || n, true, '{}' FROM g""",
+    "derived_nodes": """head_id, generation, slice, epoch, position, key, type, level, document,
+        parent, title, text, call_key, words
+        SELECT 5 + 5 * (n / 100), 1 + n % 2, n % 10, 1, n, 'n' || n, 'summary', 1 + n % 3,
+        'old-' || (1 + n / 20), CASE WHEN n % 10 > 0 THEN 'n' || (n - n % 10) END, 'title', 'words',
+        'key-' || n, 'all' FROM g""",
+    "derived_edges": """head_id, generation, slice, epoch, position, type, source, target
+        SELECT 5 + 5 * (n / 100), 1 + n % 2, n % 10, 1, n, 'relation', 'n' || n, 'n' || (n - n % 10)
+        FROM g""",
+    "derived_sources": """head_id, generation, slice, epoch, position, node, tenant, document, version,
+        first, last
+        SELECT 5 + 5 * (n / 100), 1 + n % 2, n % 10, 1, n, 'n' || n, 'default', 'old-' || (1 + n / 20),
+        2, 0, 9 FROM g""",
+    "derived_state": """head_id, generation, slice, epoch, position, name, level
+        SELECT 5 + 5 * (n / 100), 1 + n % 2, n % 10, 1, n, 'pivot' || n, 1 + n % 3 FROM g""",
     "follow_ups": """action_id, head_id, generation, run_id
         SELECT :action, 1 + n / 2, 1 + n % 2, 'r' || (1 + n % 2) || '-' || (1 + n / 2)
         FROM g WHERE n < 90000""",

@@ -27,6 +27,7 @@ from holdfast.api import (
     search,
     sources,
     transfer,
+    trees,
 )
 from holdfast.api.event_feed import Feed
 from holdfast.api.limits import BodyLimits, Gate
@@ -121,6 +122,7 @@ def routers() -> list[APIRouter]:
         document_history,
         chunks,
         originals,
+        trees,
         actions,
         sources,
         jobs,

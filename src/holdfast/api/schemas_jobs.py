@@ -248,7 +248,7 @@ class KindShape(Shape):
             params=parameters.schema(spec),
             result=results.schema(spec),
             stages=list(spec.stages),
-            estimates=spec.estimate is not None,
+            estimates=spec.has_estimate,
         )
 
 

@@ -32,6 +32,8 @@ class HitResponse(Shape):
     `marks` are the places of the question's words in `text`, as (from, to) in characters. `weak` says that
     it has few of the words and little of the meaning. `edited`: a person replaced its text. `chunk` names it
     for `like`; null where it is no chunk.
+    `type` is `chunk`, or for instance `summary`: then `node` names it in `GET /collections/{id}/tree`, and
+    `covers` are the documents that it is about, at most 20 of them.
     """
 
     document_id: str
@@ -42,6 +44,9 @@ class HitResponse(Shape):
     score: float
     generation: int
     source: str
+    type: str
+    node: str | None
+    covers: list[str]
     chunk: str | None
     weak: bool
     edited: bool

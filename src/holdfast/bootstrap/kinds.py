@@ -22,7 +22,7 @@ from holdfast.documents.parse.parser import Parser
 from holdfast.documents.sources import source_types
 from holdfast.documents.sources.source import SourceLimits
 from holdfast.engine.kinds import Kind, Registry, Supplies
-from holdfast.kinds import actions, export, extract, import_, index, look, parameters, qa, webhook
+from holdfast.kinds import actions, export, extract, import_, index, look, parameters, qa, raptor, webhook
 from holdfast.providers import local
 from holdfast.service.search import Searching
 from holdfast.settings import Settings
@@ -90,6 +90,7 @@ BUILT_IN: tuple[Callable[[KindParts], Kind], ...] = (
     _webhook,
     lambda parts: qa.Qa(parts.db).kind(),
     lambda parts: extract.Extract(parts.db).kind(),
+    lambda parts: raptor.Raptor(parts.db).kind(),
     lambda parts: export.Export(parts.db, parts.blobs).kind(),
     _import,
     _look,

@@ -27,6 +27,7 @@ from holdfast.service.sources import Sources
 from holdfast.service.subject_work import SubjectWork
 from holdfast.service.thumbnails import Thumbnails
 from holdfast.service.transfer import Transfer
+from holdfast.service.trees import Trees
 from holdfast.vectors.exact import ExactIndex
 from holdfast.vectors.pgvector import PgvectorIndex
 
@@ -87,6 +88,8 @@ class AppServices:
         vectors = PgvectorIndex(ExactIndex()) if inside else ExactIndex()
         self.search = Searching(engine, self.collections, vectors)
         self.ask = Asking(engine, self.search, runtime.supplies)
+
+        self.trees = Trees(engine)
         self.views = Viewing(db)
         self.history = History(db)
         self.work = SubjectWork(engine)

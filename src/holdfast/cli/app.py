@@ -207,6 +207,22 @@ def search(
 
 
 @app.command()
+def tree(
+    collection: Annotated[str, typer.Argument(help="The collection.")],
+    node: Annotated[str | None, typer.Option("--node", help="Key of a node: show what is below it.")] = None,
+    document: Annotated[str | None, typer.Option("--document", help="Only this document.")] = None,
+    most: Annotated[int, typer.Option("--most", min=1, max=5000, help="Number of summaries.")] = 100,
+    tenant: Tenant = "default",
+    as_json: Json = False,
+) -> None:
+    """Show the tree of summaries of a collection, or of one of its documents."""
+    from holdfast.cli import tree_command  # noqa: PLC0415
+
+    named = None if document is None else document.removeprefix("document:")
+    tree_command.tree(collection, node=node, document=named, most=most, tenant=tenant, as_json=as_json)
+
+
+@app.command()
 def status(as_json: Json = False) -> None:
     """Show workers, queues, running work, leases, orders in doubt and the bill."""
     from holdfast.cli import status_command  # noqa: PLC0415

@@ -57,7 +57,7 @@ def start(wanting: Wanting, *, wait: bool, as_json: bool) -> Exit:
         stack.enter_context(temporary_worker.ended_by_a_signal())
         services = stack.enter_context(context.services(None))
         jobs = services.jobs
-        if jobs.kinds[wanting.kind].estimate is None:
+        if not jobs.kinds[wanting.kind].has_estimate:
             console.print(f"jobs of kind {wanting.kind} give no estimate", style="care", markup=False)
         elif not costs.agreed(console, _foreseen(services, wanting), "the job", yes=wanting.yes or as_json):
             return Exit.REFUSED

@@ -8,7 +8,7 @@ from holdfast.service.search_pages import SearchPage, SearchRequest
 
 SHOWN = (
     *("document_id", "title", "collection", "page", "text", "snippet", "score", "generation"),
-    *("slice", "position", "chunk_id", "parts", "weak", "edited"),
+    *("slice", "position", "chunk_id", "parts", "weak", "edited", "type", "node", "covers"),
 )
 
 
@@ -66,7 +66,8 @@ def _print_hit(hit: Hit, before: str) -> None:
     line = Text(before, style="quiet")
     line.append(hit.title, style="head")
     page = f", page {hit.page}" if hit.page is not None else ""
-    line.append(f"{page}  document:{hit.document_id}, generation {hit.generation}  ", style="quiet")
+    about = f"{hit.type} of {len(hit.covers)} documents" if hit.covers else f"generation {hit.generation}"
+    line.append(f"{page}  document:{hit.document_id}, {about}  ", style="quiet")
     line.append(" + ".join(part.leg for part in hit.parts), style="quiet")
     if hit.weak:
         line.append("  weak match", style="care")

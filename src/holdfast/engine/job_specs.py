@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # describing a kind must not import these
+    from holdfast.core.filters import Filter
     from holdfast.engine.models import Model
     from holdfast.engine.ready_documents import ReadyDocument
     from holdfast.engine.work import Work
@@ -21,6 +22,21 @@ if TYPE_CHECKING:  # describing a kind must not import these
 Parameters = Mapping[str, Any] | type
 """A JSON Schema of an object, a dataclass or a Pydantic model."""
 NO_PARAMETERS: Mapping[str, Any] = {"type": "object", "properties": {}}
+
+
+@dataclass(frozen=True, slots=True)
+class JobEstimate:
+    """A job whose calls are to be told before it runs: its parameters, and what it would read.
+
+    A document is its id, the number of its head and its published generation.
+    """
+
+    tenant: str
+    collection: str
+    params: Mapping[str, Any]
+    documents: Sequence[tuple[str, int, int]]
+    model: Model | None
+    db: Database = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +49,8 @@ class JobSpec:
     `provider` and `model`; both are frozen into the run with `prompts`, the version of the kind's own words.
 
     `estimate` returns the calls for one document, given the parameters, the texts of its chunks and the
-    model; without it the kind gives no estimate. `most_calls` bounds them for a whole job.
+    model; without it the kind gives no estimate. `most_calls` bounds them for a whole job. `estimate_job`, if
+    set, is asked instead, once for all documents: for calls that depend on more than the texts of one.
 
     `result` describes the `data` of one result, in the forms of `parameters`. `table` returns one result as a
     row, by column, given the options of the run and the data; by default the properties of `result`. `view`
@@ -50,10 +67,16 @@ class JobSpec:
     prompts: int = 1
     stages: tuple[str, ...] = ()
     estimate: Callable[[Mapping[str, Any], Sequence[str], Model | None], Sequence[Call]] | None = None
+    estimate_job: Callable[[JobEstimate], Sequence[Call]] | None = None
     most_calls: Callable[[Mapping[str, Any]], int | None] | None = None
     result: Parameters | None = None
     table: Callable[[Mapping[str, Any], Mapping[str, Any]], Mapping[str, Any]] | None = None
     view: str | None = None
+
+    @property
+    def has_estimate(self) -> bool:
+        """True if its cost can be told before it starts."""
+        return self.estimate is not None or self.estimate_job is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +104,11 @@ class ActionSpec:
 
 @dataclass(frozen=True, slots=True)
 class SearchQuery:
-    """A question to a collection. `vector` is its embedding by the collection's model, where there is one."""
+    """A question to a collection. `vector` is its embedding by the collection's model, where there is one.
+
+    `only` is what documents must pass for the caller. A hit's own document is tested by search; a source
+    whose hits cover several documents tests all of them.
+    """
 
     tenant: str
     collection: str
@@ -90,16 +117,25 @@ class SearchQuery:
     documents: tuple[str, ...] | None
     vector: Sequence[float] | None
     db: Database = field(repr=False)
+    only: Filter | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SourceHit:
-    """What a search source found in a document; `score` orders the hits of one source among themselves."""
+    """What a search source found in a document; `score` orders the hits of one source among themselves.
+
+    `type` says what it is, `node` names it where it can be opened, and `covers` are the documents that it is
+    about where these are several, the first of them being `document_id`.
+    """
 
     document_id: str
     text: str
     score: float
     page: int | None = None
+    type: str | None = None
+    node: str | None = None
+    covers: tuple[str, ...] = ()
+    title: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,6 +123,22 @@ def _stem(word: str) -> str:
     return word[:5] if len(word) > 6 else word.rstrip("s")
 
 
+def summary(text: str, tokens: int) -> str:
+    """A title, which is the beginning of a sentence, and below it key sentences of at most about `tokens`."""
+    chosen: list[str] = []
+    room = 4 * tokens
+    for sentence in key_sentences(text, max(3, tokens // 50)):
+        room -= len(sentence) + 1
+        if chosen and room < 0:
+            break
+        chosen.append(sentence)
+    if not chosen:
+        return "The text says nothing."
+    words = chosen[0].split()
+    title = " ".join(words[:MOST_SUBJECT]).strip(".,;:!?")
+    return f"{title}\n{' '.join(chosen)}"
+
+
 def _words(sentence: str) -> list[str]:
     return [word for word in map(str.lower, _WORD.findall(sentence)) if len(word) > 2 and word not in _FEW]
 

@@ -8,6 +8,9 @@ which is never sent to a server, says what to do.
 * `{"do": "pairs", "count": n}`: JSON with at most n questions whose answers are in the text.
 * `{"do": "fields", "schema": {...}}`: JSON with the fields that patterns find.
 * `{"do": "answer", "question": "...", "sources": [[1, "..."], ...]}`: quoted sentences, each with `[n]`.
+
+
+* `{"do": "summary", "tokens": n}`: a line as title, and key sentences of about n tokens.
 * no hint: the key sentences of the text. If tools are offered, it calls the first one once, then answers.
 """
 
@@ -91,6 +94,10 @@ def answer(
             content = json.dumps(values, ensure_ascii=False)
         case "answer":
             content = _quoted(hint)
+
+        case "summary":
+            tokens = hint.get("tokens")
+            content = extractive.summary(text, tokens if type(tokens) is int else 300)
         case _:
             content = " ".join(extractive.key_sentences(text, SENTENCES)) or "The text says nothing."
     return {"content": content, "finish_reason": "stop"}

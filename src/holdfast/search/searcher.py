@@ -75,6 +75,11 @@ class Hit:
     # A person replaced the text.
     edited: bool = False
 
+    # What it is, where it is no chunk: its type, its name in a tree, and the documents that it is about.
+    type: str = "chunk"
+    node: str | None = None
+    covers: tuple[str, ...] = ()
+
     @property
     def snippet(self) -> Snippet:
         """The part of the text that best shows the match; computed on access."""

@@ -30,7 +30,9 @@ from holdfast.documents.parse.parser import Parser
 from holdfast.documents.parse.pool import Parsers, ParsersBusyError
 from holdfast.documents.parse.records import Format, Page, Role, TextBlock
 from holdfast.engine.engine import Engine
+from holdfast.engine.job_specs import JobEstimate, JobSpec
 from holdfast.engine.kinds import Supplies
+from holdfast.engine.models import Model
 from holdfast.engine.ready_documents import Passage, ReadyDocument
 from holdfast.kinds import corpus, index, parameters
 from holdfast.ledger.estimates import Forecast, Foresight
@@ -239,11 +241,13 @@ class Estimating:
         """
         spec = self._engine.registry.requested_job(kind)
         estimate = spec.estimate
-        if estimate is None:
+        if not spec.has_estimate:
             raise BadRequestError(f"jobs of kind {kind!r:.40} give no estimate", code="no_estimate")
         collection = self._collections.get(tenant, collection_id)
         checked = parameters.checked(spec, params)
         model = jobs.model_for(self._supplies, checked) if spec.asks_model else None
+        if estimate is None:
+            return self._of_whole_job(tenant, collection, spec, checked, model)
         named, only = checked.get("documents"), corpus.filter_of(checked)
 
         def concerns(document: Document) -> bool:
@@ -256,6 +260,34 @@ class Estimating:
         chosen = replace(self._collections.choices(collection), model=model.name if model is not None else "")
         estimated = self._sampled(tenant, collection, chosen, concerns, calls, _Clock(self._seconds))
         return _bounded(estimated, spec.most_calls(checked) if spec.most_calls is not None else None)
+
+    def _of_whole_job(
+        self,
+        tenant: str,
+        collection: Collection,
+        spec: JobSpec,
+        params: Mapping[str, Any],
+        model: Model | None,
+    ) -> Estimate:
+        """The estimate of a job that tells its calls itself, perhaps from the first of its documents."""
+        named = params.get("documents")
+        scope = corpus.JobScope(
+            tenant, collection.id, None if named is None else tuple(named), corpus.filter_of(params)
+        )
+        sources = scope.sources(self._engine.db)
+        sample = sources[:MOST_DOCUMENTS]
+        looked = [(each.document, each.head_id, each.generation) for each in sample]
+        whole_job = JobEstimate(tenant, collection.id, params, looked, model, self._engine.db)
+        calls = () if spec.estimate_job is None else spec.estimate_job(whole_job)
+        chunks, every = (sum(each.chunks for each in some) for some in (sample, sources))
+        forecast = self._foresight(tenant).of(calls).times(every / chunks if chunks else 1.0)
+        chosen = replace(self._collections.choices(collection), model=model.name if model is not None else "")
+        tally = _Tally(len(sources), len(sources), chunks=every, exact=False, forecast=forecast)
+        whole = len(sample) == len(sources)
+        sentence = (
+            f"{len(sample)} documents" if whole else f"a sample of {len(sample)} of {len(sources)} documents"
+        )
+        return self._estimate(tally, chosen, sentence)
 
     def of_action(self, tenant: str, collection_id: str, options: Mapping[str, Any]) -> Estimate:
         """What an action with these checked options would cost on every document that is ready now."""

@@ -166,7 +166,7 @@ class Searching:
         if more:
             vector = vectors[0].tolist() if vectors else None
             limited = None if documents is None else tuple(documents)
-            query = SearchQuery(tenant, collection, question, k, limited, vector, self._engine.db)
+            query = SearchQuery(tenant, collection, question, k, limited, vector, self._engine.db, only)
             answer = source_fusion.merged(answer, query, more, notices, only=only)
         return replace(answer, notices=tuple(notices)) if notices else answer
 
@@ -222,7 +222,9 @@ class Searching:
         for source in self._sources(request.mode, request.sources):
             for name in request.collections:
                 limited = None if request.documents is None else tuple(request.documents)
-                query = SearchQuery(request.tenant, name, request.text, most, limited, None, self._engine.db)
+                query = SearchQuery(
+                    request.tenant, name, request.text, most, limited, None, self._engine.db, request.only
+                )
                 result = source_fusion.merged(result, query, [source], notices, only=request.only)
         return replace(result, notices=tuple(notices), legs=tuple(dict.fromkeys(result.legs)))
 

@@ -73,7 +73,7 @@ def _hit(
     part = LegScore(source, rank, hit.score)
     return Hit(
         document.id,
-        document.title,
+        document.title if hit.title is None else hit.title,
         hit.page,
         str(hit.text),
         score,
@@ -85,4 +85,7 @@ def _hit(
         {},
         source,
         document.collection,
+        type=hit.type or source,
+        node=hit.node,
+        covers=hit.covers,
     )

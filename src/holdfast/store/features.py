@@ -3,11 +3,12 @@
 from functools import partial
 
 from holdfast.store.base.database import Database, Hook
+from holdfast.store.derived.hooks import DerivedNodeHook
 from holdfast.store.follow_ups.hooks import FollowUpHook
 from holdfast.store.jobs.hooks import JobResultHook
 from holdfast.store.library.page_texts import PageTextHook
 
-HOOKS: tuple[Hook, ...] = (FollowUpHook(), JobResultHook(), PageTextHook())
+HOOKS: tuple[Hook, ...] = (FollowUpHook(), JobResultHook(), PageTextHook(), DerivedNodeHook())
 
 # The database at a URL, whose transitions take the features along. A bare `Database` runs the protocol alone.
 open_database = partial(Database, hooks=HOOKS)

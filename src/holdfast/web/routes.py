@@ -14,10 +14,11 @@ from holdfast.web import (
     runs,
     search,
     sources,
+    trees,
 )
 
 
 def routers() -> list[APIRouter]:
     """The routes of all pages."""
-    modules = (home, collections, actions, sources, documents, search, jobs, runs, money, operations, login)
-    return [module.router for module in modules]
+    first = (home, collections, actions, sources, documents, search, trees)
+    return [module.router for module in (*first, jobs, runs, money, operations, login)]

@@ -38,6 +38,8 @@ class NumberedChunk:
     number: int
     page: int | None
     text: str
+    slice: int = 0
+    position: int = 0
 
 
 _ready = (
@@ -147,6 +149,8 @@ _numbered = (
     select(
         chunks.c.page,
         chunks.c.text,
+        chunks.c.slice,
+        chunks.c.position,
         (func.row_number().over(order_by=(chunks.c.slice, chunks.c.position)) - 1).label("number"),
     )
     .where(chunks.c.head_id == bindparam("head_id"), chunks.c.generation == bindparam("generation"))
@@ -177,7 +181,7 @@ def pieces(
             return None
         rows = tx.all(PIECES, version | {"first": 0, "last": 2**31 - 1} | reach)
         return [
-            NumberedChunk(row.number, row.page, row.text)
+            NumberedChunk(row.number, row.page, row.text, row.slice, row.position)
             for row in rows
             if selected is None or row.number in selected
         ]

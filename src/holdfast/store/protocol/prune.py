@@ -14,13 +14,24 @@ the retention. The ledger is not pruned here: payments are kept for ever.
 from collections import Counter
 from functools import partial
 
-from sqlalchemy import ColumnElement, bindparam, delete, literal_column, select, tuple_, update
+from sqlalchemy import (
+    ColumnElement,
+    Delete,
+    Table,
+    bindparam,
+    delete,
+    literal_column,
+    select,
+    tuple_,
+    update,
+)
 
+from holdfast.core import subjects
 from holdfast.core.states import Status, Verb
 from holdfast.store.base import journal, rows
 from holdfast.store.base.database import Database, Tx
 from holdfast.store.base.dialect import now
-from holdfast.store.base.schema import chunks, runs, word_counts
+from holdfast.store.base.schema import DERIVED, chunks, runs, word_counts
 from holdfast.store.base.schema import journal as journal_table
 
 RUNS_AT_ONCE = 50
@@ -36,18 +47,25 @@ UNPRUNED = (
     .order_by(runs.c.finished_at)
     .limit(bindparam("limit"))
 )
-_PLACE = [chunks.c.head_id, chunks.c.generation, chunks.c.slice, chunks.c.epoch, chunks.c.position]
-DELETE_CHUNKS = delete(chunks).where(
-    tuple_(*_PLACE).in_(
-        select(*_PLACE)
-        .where(
-            chunks.c.head_id == bindparam("b_head"),
-            chunks.c.generation >= bindparam("b_from"),
-            chunks.c.generation < bindparam("b_below"),
+
+
+def _delete_some(table: Table) -> Delete:
+    location = [table.c[name] for name in ("head_id", "generation", "slice", "epoch", "position")]
+    return delete(table).where(
+        tuple_(*location).in_(
+            select(*location)
+            .where(
+                table.c.head_id == bindparam("b_head"),
+                table.c.generation >= bindparam("b_from"),
+                table.c.generation < bindparam("b_below"),
+            )
+            .limit(bindparam("b_limit"))
         )
-        .limit(bindparam("b_limit"))
     )
-)
+
+
+# What slices stage, each table in bounded batches.
+DELETE_STAGED = tuple(_delete_some(table) for table in (chunks, *DERIVED))
 DELETE_COUNTS = delete(word_counts).where(
     word_counts.c.head_id == bindparam("b_head"),
     word_counts.c.generation >= bindparam("b_from"),
@@ -68,7 +86,7 @@ BECOME_PAST = (
 
 
 def prune_generations(db: Database, batch: int = CHUNKS_AT_ONCE) -> int:
-    """Obsolete generations are deleted, oldest end first. Returns the number of chunks, at most `batch`."""
+    """Obsolete generations are deleted, oldest end first. Returns the number of rows, at most `batch`."""
     gone = 0
     for row in db.read(lambda tx: tx.all(UNPRUNED, {"limit": RUNS_AT_ONCE})):
         if gone >= batch:
@@ -78,7 +96,7 @@ def prune_generations(db: Database, batch: int = CHUNKS_AT_ONCE) -> int:
 
 
 def _prune_run(db: Database, run_id: str, head_id: int, limit: int) -> int:
-    """Up to `limit` chunks left behind by this run are deleted; after the last one the run is `pruned`."""
+    """Up to `limit` rows left behind by this run are deleted; after the last one the run is `pruned`."""
 
     def body(tx: Tx) -> int:
         head_row = tx.one(rows.HEAD_FOR_CHANGE, {"head_id": head_id})
@@ -89,7 +107,12 @@ def _prune_run(db: Database, run_id: str, head_id: int, limit: int) -> int:
         published = run.status is Status.SUCCESS
         reach = (0, run.generation) if published else (run.generation, run.generation + 1)
         values = {"b_head": head_id, "b_from": reach[0], "b_below": reach[1], "b_limit": limit}
-        gone = tx.execute(DELETE_CHUNKS, values).rowcount
+        gone = 0
+        # Indexing stages chunks alone.
+        for statement in DELETE_STAGED[:1] if head.kind == subjects.INDEX else DELETE_STAGED:
+            gone += tx.execute(statement, values | {"b_limit": limit - gone}).rowcount
+            if gone >= limit:
+                break
         tx.execute(DELETE_COUNTS, {name: values[name] for name in ("b_head", "b_from", "b_below")})
         if gone < limit:
             for hook in tx.db.hooks:

@@ -6,6 +6,13 @@ the state is a bound parameter.
 """
 
 from holdfast.store.base.schema.access import api_keys, idempotency, page_sessions, quotas
+from holdfast.store.base.schema.derived import (
+    DERIVED,
+    derived_edges,
+    derived_nodes,
+    derived_sources,
+    derived_state,
+)
 from holdfast.store.base.schema.follow_ups import (
     A_DELIVERY,
     A_LIVE_ONE,
@@ -45,6 +52,7 @@ __all__ = [
     "A_DELIVERY",
     "A_JOB",
     "A_LIVE_ONE",
+    "DERIVED",
     "Bytewise",
     "Id",
     "actions",
@@ -58,6 +66,10 @@ __all__ = [
     "chunks",
     "collections",
     "deliveries",
+    "derived_edges",
+    "derived_nodes",
+    "derived_sources",
+    "derived_state",
     "document_members",
     "document_values",
     "documents",

@@ -1,0 +1,1 @@
+"""What the kinds that ask language models cost, and what an edit makes them pay again."""

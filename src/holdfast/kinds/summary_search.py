@@ -1,0 +1,150 @@
+"""Summaries among the hits of a search: ranked by words and by meaning, as chunks are.
+
+What a published generation holds never changes, so its vectors and terms are kept in memory by generation.
+Whether a summary may be shown is not kept: that is looked up for the best of them, for every question.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter, OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from holdfast.engine.job_specs import SearchQuery, SourceHit
+from holdfast.extras import LazyModule
+from holdfast.search import bm25, tokenizer
+from holdfast.store.base.database import Tx
+from holdfast.store.derived import trees
+from holdfast.store.derived.trees import EmbeddedNode, TreeHead
+from holdfast.vectors import encoding
+from holdfast.vectors.encoding import Vector
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    np = LazyModule("numpy")
+
+MOST_TREES = 200
+MOST_NODES = 100_000
+MOST_KEPT = 32
+DEPTH = 50
+# Cosines below this are chance, for any model that is usual.
+FLOOR = 0.28
+MATCHED = 0.3  # of the weight of the question's words, for words alone to be a hit
+RANK_CONSTANT = 60
+MOST_COVERED = 20
+
+
+@dataclass(frozen=True, slots=True)
+class _Index:
+    """The summaries of one generation: keys, terms and vectors, row by row."""
+
+    keys: list[str]
+    words: list[str]
+    vectors: Vector
+    average: float
+
+    def ranked(self, terms: Sequence[str], vector: Sequence[float] | None) -> dict[str, float]:
+        """The best summaries by words and by meaning, fused by rank."""
+        scores: dict[str, float] = {}
+        for rows in (self._by_words(terms), self._by_meaning(vector)):
+            for rank, row in enumerate(rows, start=1):
+                key = self.keys[row]
+                scores[key] = scores.get(key, 0.0) + 1.0 / (RANK_CONSTANT + rank)
+        return scores
+
+    def _by_words(self, terms: Sequence[str]) -> list[int]:
+        counts = Counter(terms)
+        padded = [f" {words} " for words in self.words]
+        weighed = [
+            bm25.Term(term, frequency, bm25.weight(frequency, len(padded), repeated))
+            for term, repeated in counts.items()
+            if (frequency := sum(f" {term} " in words for words in padded))
+        ]
+        absent = sum(bm25.weight(0, len(padded), repeated) for term, repeated in counts.items())
+        if not weighed or not absent:
+            return []
+        scores, matched = bm25.scores(self.words, weighed, self.average)
+        enough = matched >= MATCHED * max(sum(term.weight for term in weighed), 0.5 * absent)
+        return [row for row in _best(scores) if enough[row] and scores[row] > 0]
+
+    def _by_meaning(self, vector: Sequence[float] | None) -> list[int]:
+        if vector is None or len(vector) != self.vectors.shape[1]:
+            return []
+        cosines = self.vectors @ encoding.normalised(np.asarray(vector, dtype=np.float32))
+        return [row for row in _best(cosines) if cosines[row] >= FLOOR]
+
+
+def _best(scores: NDArray[np.floating[Any]]) -> list[int]:
+    rows: list[int] = np.argsort(-scores, kind="stable")[:DEPTH].tolist()
+    return rows
+
+
+class SummarySearch:
+    """Finds summaries of one kind; shared by all threads of a process."""
+
+    def __init__(self, kind: str, node_type: str) -> None:
+        self._kind = kind
+        self._type = node_type
+        self._known: OrderedDict[tuple[int, int], _Index] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def find(self, query: SearchQuery) -> list[SourceHit]:
+        """The summaries that answer best, all of whose documents the caller may see."""
+        return query.db.read(lambda tx: self._find(tx, query))
+
+    def _find(self, tx: Tx, query: SearchQuery) -> list[SourceHit]:
+        reader = trees.TreeReader(query.tenant, query.collection, self._kind, query.only)
+        terms = tokenizer.analyse(query.text)
+        ranked: list[tuple[float, str, TreeHead]] = []
+        for head in trees.of_collection(tx, query.tenant, query.collection, self._kind, MOST_TREES):
+            scores = self._index(tx, query.tenant, head).ranked(terms, query.vector)
+            ranked += [(score, key, head) for key, score in scores.items()]
+        ranked.sort(key=lambda each: (-each[0], each[1]))
+        hits: list[SourceHit] = []
+        for head in {each[2].head_id: each[2] for each in ranked[: 3 * DEPTH]}.values():
+            scored = {key: score for score, key, owner in ranked[: 3 * DEPTH] if owner == head}
+            for key, node in reader.named(tx, head, list(scored)).items():
+                covers = tuple(trees.covered(tx, head, key, MOST_COVERED))
+                if query.documents is not None and not set(covers) <= set(query.documents):
+                    continue
+                hits.append(
+                    SourceHit(
+                        covers[0], node.text, scored[key], None, self._type, key, covers, title=node.title
+                    )
+                )
+        hits.sort(key=lambda hit: (-hit.score, str(hit.node)))
+        return hits[: query.limit]
+
+    def _index(self, tx: Tx, tenant: str, head: TreeHead) -> _Index:
+        name = (head.head_id, head.generation)
+        with self._lock:
+            if (known := self._known.get(name)) is not None:
+                self._known.move_to_end(name)
+                return known
+        index = _built(trees.embedded(tx, tenant, head, self._type, MOST_NODES))
+        with self._lock:
+            self._known[name] = index
+            while len(self._known) > MOST_KEPT:
+                self._known.popitem(last=False)
+        return index
+
+
+def _built(nodes: Sequence[EmbeddedNode]) -> _Index:
+    models = Counter((node.provider, node.model) for node in nodes if node.vector)
+    chosen = models.most_common(1)[0][0] if models else None
+    vectors = [
+        encoding.decode(node.vector) if node.vector and (node.provider, node.model) == chosen else None
+        for node in nodes
+    ]
+    width = max((len(each) for each in vectors if each is not None), default=1)
+    rows = np.zeros((len(nodes), width), dtype=np.float32)
+    for at, vector in enumerate(vectors):
+        if vector is not None and len(vector) == width:
+            rows[at] = vector
+    words = [node.words or "" for node in nodes]
+    average = sum(each.count(" ") + 1 for each in words) / max(1, len(words))
+    return _Index([node.key for node in nodes], words, encoding.normalised(rows), average)
