@@ -42,8 +42,9 @@ MOST_NOTES = 4000
 # What a slice holds at most: chunks (or nodes below) of documents, or clusters.
 CHUNKS_IN_SLICE = 400
 CLUSTERS_IN_SLICE = 16
-# What the best summary is worth beside the best chunk.
-WEIGHT = 0.5
+# What the best summary is worth beside the best chunk. On the judged collection more makes the ranking worse:
+# nDCG@10 is 0.809 without summaries and with 0.1, 0.807 with 0.3, 0.793 with 0.5.
+WEIGHT = 0.1
 # Where the pivots of themes are kept, beside those of a collection's documents.
 OF_THEMES = 100
 
