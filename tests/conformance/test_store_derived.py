@@ -18,7 +18,7 @@ from holdfast.store.base.schema import (
     runs,
 )
 from holdfast.store.derived import inputs, staging, trees
-from holdfast.store.derived.staging import EdgeDraft, NodeDraft, SourceDraft, StateDraft
+from holdfast.store.derived.staging import EdgeDraft, NodeDraft, NodeSourceDraft, StateDraft
 from holdfast.store.derived.trees import TreeReader
 from holdfast.store.library import document_values
 from holdfast.store.protocol import claims, prune, requests
@@ -39,7 +39,7 @@ def shelf(world):
 
 
 def node(key, *names, children=(), level=1, **versions):
-    sources = [SourceDraft(name, versions.get(name, 1), 0, 1) for name in names]
+    sources = [NodeSourceDraft(name, versions.get(name, 1), 0, 1) for name in names]
     document = names[0] if len(names) == 1 else None
     return NodeDraft(key, "summary", level, key, f"text of {key}", sources, document, children=children)
 

@@ -16,7 +16,7 @@ from holdfast.kinds.summaries import GroupSummary, SummaryRules
 from holdfast.ledger.pay import Call
 from holdfast.search import tokenizer
 from holdfast.store.derived.inputs import EmbeddedText, StagedNode
-from holdfast.store.derived.staging import NodeDraft, SourceDraft
+from holdfast.store.derived.staging import NodeDraft, NodeSourceDraft
 from holdfast.vectors import encoding
 from holdfast.vectors.encoding import Vector
 
@@ -40,7 +40,7 @@ class TreeMember:
     vector: bytes | None
     provider: str | None
     model: str | None
-    sources: Sequence[SourceDraft]
+    sources: Sequence[NodeSourceDraft]
     key: str | None = None
     digest: str = ""
 
@@ -52,12 +52,12 @@ class TreeMember:
 
 def of_chunk(chunk: EmbeddedText, document: str, version: int) -> TreeMember:
     """A chunk as a member."""
-    source = SourceDraft(document, version, chunk.number, chunk.number)
+    source = NodeSourceDraft(document, version, chunk.number, chunk.number)
     digest = neighbour_groups.digest(chunk.text)
     return TreeMember(chunk.text, chunk.vector, chunk.provider, chunk.model, [source], digest=digest)
 
 
-def of_node(node: StagedNode, sources: Sequence[SourceDraft]) -> TreeMember:
+def of_node(node: StagedNode, sources: Sequence[NodeSourceDraft]) -> TreeMember:
     """A node of the level below as a member."""
     digest = neighbour_groups.digest(node.text)
     return TreeMember(node.text, node.vector, node.provider, node.model, sources, node.key, digest)
@@ -189,9 +189,9 @@ class LevelWork:
         )
 
 
-def merged(sources: Any) -> list[SourceDraft]:
+def merged(sources: Any) -> list[NodeSourceDraft]:
     """The sources with neighbouring chunks of a document as one range, ordered by document and chunk."""
-    ranges: list[SourceDraft] = []
+    ranges: list[NodeSourceDraft] = []
     for each in sorted(set(sources), key=lambda each: (each.document, each.version, each.first, each.last)):
         last = ranges[-1] if ranges else None
         if (
@@ -200,7 +200,7 @@ def merged(sources: Any) -> list[SourceDraft]:
             and each.first <= last.last + 1
         ):
             end = max(last.last, each.last)
-            ranges[-1] = SourceDraft(last.document, last.version, last.first, end)
+            ranges[-1] = NodeSourceDraft(last.document, last.version, last.first, end)
         else:
             ranges.append(each)
     return ranges

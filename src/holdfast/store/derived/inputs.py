@@ -18,7 +18,7 @@ from holdfast.store.base.schema import (
     derived_state,
     heads,
 )
-from holdfast.store.derived.staging import SourceDraft
+from holdfast.store.derived.staging import NodeSourceDraft
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,12 +162,12 @@ _covered = (
 )
 
 
-def sources_of(db: Database, claim: Claim, keys: Sequence[str]) -> dict[str, list[SourceDraft]]:
+def sources_of(db: Database, claim: Claim, keys: Sequence[str]) -> dict[str, list[NodeSourceDraft]]:
     """What these nodes of this run were derived from, one range of chunks for each document."""
     values = {"head_id": claim.head_id, "generation": claim.generation, "keys": list(keys)}
-    sources: dict[str, list[SourceDraft]] = {key: [] for key in keys}
+    sources: dict[str, list[NodeSourceDraft]] = {key: [] for key in keys}
     for row in db.read(lambda tx: tx.all(_covered, values)):
-        sources[row.node].append(SourceDraft(row.document, row.version, row.first, row.last))
+        sources[row.node].append(NodeSourceDraft(row.document, row.version, row.first, row.last))
     return sources
 
 

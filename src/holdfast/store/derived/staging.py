@@ -23,7 +23,7 @@ from holdfast.store.base.schema import (
 
 
 @dataclass(frozen=True, slots=True)
-class SourceDraft:
+class NodeSourceDraft:
     """The chunks `first` to `last`, by number, of a version (a generation) of a document."""
 
     document: str
@@ -41,7 +41,7 @@ class NodeDraft:
     level: int
     title: str
     text: str
-    sources: Sequence[SourceDraft]
+    sources: Sequence[NodeSourceDraft]
     document: str | None = None
     call_key: str | None = None
     words: str | None = None
