@@ -4,7 +4,7 @@
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from holdfast.search import stem, term_counts, tokenizer
@@ -75,6 +75,8 @@ def test_no_terms_are_none_to_store():
 
 
 @given(st.text())
+@example("0A𰀀")
+@example("㐀")
 def test_places_give_the_same_terms_as_the_analysis(written):
     """What is marked in a snippet is what was found by the index."""
     placed = list(tokenizer.matches(written, set(tokenizer.analyse(written))))

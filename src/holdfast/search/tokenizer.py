@@ -127,7 +127,8 @@ def _exact(
             spans[-1] = spans[-1][0], max(last, spans[-1][1]), spans[-1][2] | {term}
         else:
             spans.append((first, last, {term}))
-    if not spans:
+    # Cut at its unspaced characters, a run may give other terms than as a whole: then all of it counts.
+    if set().union(*(some for _, _, some in spans)) != terms:
         spans = [(0, len(raw), set(terms))]
     yield from ((start + first, start + last, some) for first, last, some in spans)
 
