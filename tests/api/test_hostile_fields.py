@@ -67,7 +67,8 @@ def names(install):
     listed = {"type": "urls", "options": {"urls": ["http://127.0.0.1:9/a.txt"]}}
     source = install.client.post("collections/shelf/sources", listed).json["source"]["id"]
     about = {"collection_id": "shelf", "document_id": document["id"], "source_id": source}
-    return {**about, "order_id": "an-order"}
+    chunk = install.client.get(f"documents/{document['id']}/chunks").json["chunks"][0]["id"]
+    return {**about, "order_id": "an-order", "chunk": chunk}
 
 
 def left(install):

@@ -188,10 +188,11 @@ def test_the_log_of_a_run_is_capped(world):
 def test_publishing_marks_everything_and_runs_the_callers_part_in_the_same_transaction(world):
     """Run, head and collection change together with what the caller writes."""
     claim = world.start(collection="books")
-    mark = update(heads).values(fingerprint="by the caller")
-    outcome = fenced.finish(
-        world.db, claim, spent=Spent(1, 2, 3, 4, 5), result={"n": 1}, publish=lambda tx: tx.execute(mark)
-    )
+
+    def mark(tx):
+        tx.execute(update(heads).values(fingerprint="by the caller"))
+
+    outcome = fenced.finish(world.db, claim, spent=Spent(1, 2, 3, 4, 5), result={"n": 1}, publish=mark)
     assert outcome == Landed(published=True)
     head = world.head()
     assert (head.status, head.published_generation, head.visible) == (Status.SUCCESS, 1, True)

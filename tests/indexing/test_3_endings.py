@@ -188,6 +188,46 @@ def test_asking_for_a_document_that_is_being_deleted_does_not_bring_it_back(inst
 
 
 @pytest.mark.g1
+def test_indexing_again_never_brings_old_content_back(install, monkeypatch):
+    """The content changes between the look and the request: the request is for what is there now."""
+    document = install.indexed(OLD)
+    genuine = document_requests.ask
+
+    def late(db, about, request):
+        monkeypatch.undo()
+        install.put(document.id, "Something new.")
+        return genuine(db, about, request)
+
+    monkeypatch.setattr(document_requests, "ask", late)
+    install.documents.index(WISH, document.id, force=True)
+    install.work()
+    assert install.find("windmill") == []
+    assert [hit.document_id for hit in install.find("new")] == [document.id]
+
+
+@pytest.mark.g1
+def test_an_upload_of_bytes_that_a_document_had_a_moment_ago_is_another_document(install, monkeypatch):
+    """They are looked up while that document gets other content, which stays."""
+    if not install.db.postgresql:
+        pytest.skip("SQLite has one writer: nobody writes beside an open transaction")
+    document = install.indexed(OLD)
+    genuine = document_requests.insert_or_get
+
+    def late(*about):
+        known = genuine(*about)
+        monkeypatch.undo()
+        install.put(document.id, "Something new.")
+        return known
+
+    monkeypatch.setattr(document_requests, "insert_or_get", late)
+    other = install.upload(OLD).document
+    install.work()
+    assert other.id != document.id
+    assert [hit.document_id for hit in install.find("new")] == [document.id]
+    assert [hit.document_id for hit in install.find("windmill")] == [other.id]
+
+
+@pytest.mark.g1
 def test_new_content_for_a_document_that_is_being_deleted_does_not_bring_it_back(install, monkeypatch):
     """As above, for a PUT."""
     document = install.indexed(OLD)

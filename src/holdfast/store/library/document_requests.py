@@ -146,7 +146,7 @@ def add(
             answer = requested(tx, document, request)
             added[draft.id] = AddedDocument(asked_for(document, answer), answer, is_new=is_new)
             if not is_new:
-                _check_live(tx, document)
+                _check_content(tx, document)
                 tx.execute(OWNED, {"b_tenant": tenant, "b_id": document.id})
         if any(each.is_new for each in added.values()):
             quotas.check(tx, tenant, quota)
@@ -162,7 +162,7 @@ def add(
 
 
 def busy() -> StoreUnavailableError:
-    """The error for losing every race against deletions."""
+    """The error for losing every race against deletions and changes."""
     return StoreUnavailableError("documents with this content are being added and deleted; try again later")
 
 
@@ -206,10 +206,11 @@ def asked_for(document: Document, answer: RequestResult) -> Document:
 
 
 class _GoneError(Exception):
-    """The document was deleted at the same moment; the transaction was rolled back."""
+    """The document was deleted or changed at the same moment; the transaction was rolled back."""
 
 
 LIVE = select(table.c.id).where(table.c.tenant == bindparam("tenant"), table.c.id == bindparam("id"), _live)
+CONTENT = LIVE.with_only_columns(table.c.digest)
 # Such a document, and so its bytes, stay until the transaction ends.
 STAYS = LIVE.with_for_update(read=True)
 
@@ -226,31 +227,40 @@ OWNED = (
 )
 
 
-def is_live(tx: Tx, document: Document) -> bool:
-    """True if the document is not deleted."""
-    return tx.one(LIVE, {"tenant": document.tenant, "id": document.id}) is not None
+def has_content(tx: Tx, document: Document) -> bool:
+    """True if the document is not deleted, and still has the content that it had when it was read."""
+    row = tx.one(CONTENT, {"tenant": document.tenant, "id": document.id})
+    return row is not None and row.digest == document.digest
 
 
-def _check_live(tx: Tx, document: Document) -> None:
-    """Return if the document was not deleted before its head was locked."""
-    if not is_live(tx, document):
+def _check_content(tx: Tx, document: Document) -> None:
+    """Return if the document was neither deleted nor given other content before its head was locked.
+
+    Otherwise the request, which is for the content as it was read, would replace the newer one.
+    """
+    if not has_content(tx, document):
         raise _GoneError
 
 
 def ask(db: Database, document: Document, request: IndexRequest) -> RequestResult:
-    """The result of requesting a document; NotFoundError, without a request, if it is deleted."""
+    """The result of requesting a document with the content that it has now.
+
+    NotFoundError, without a request, if it is deleted.
+    """
+    name = {"tenant": document.tenant, "id": document.id}
 
     def body(tx: Tx) -> RequestResult:
-        answer = requested(tx, document, request)
-        _check_live(tx, document)
+        current = _there(tx, name)
+        answer = requested(tx, current, request)
+        _check_content(tx, current)
         if request.access.only is not None:
-            request.access.check(_there(tx, {"tenant": document.tenant, "id": document.id}))
+            request.access.check(_there(tx, name))
         return answer
 
-    try:
-        return db.write("ask_document", body)
-    except _GoneError:
-        raise no_document(document.id) from None
+    for _ in range(TRIES):
+        with contextlib.suppress(_GoneError):
+            return db.write("ask_document", body)
+    raise busy()
 
 
 SET_SOURCE = (
@@ -375,7 +385,7 @@ def change(
             # Before the row, in the same order as a publication. Readers cache titles by `publish_seq`.
             publish_seq.bump(tx, document.tenant, before.collection)
         locked = _locked(tx, name)
-        if (locked.options, locked.title) != (before.options, before.title):
+        if (locked.options, locked.title, locked.digest) != (before.options, before.title, before.digest):
             raise _GoneError  # changed by someone else before we locked it
         _describe(tx, locked, new_title, metadata, labels, request.access, actor)
         document_passwords.put(tx, document.tenant, document.id, password)
