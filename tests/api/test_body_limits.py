@@ -96,4 +96,5 @@ _OTHERS = {
     "delivery_id": "x",
     "run_id": "x",
     "source_id": "x",
+    "chunk": "x",
 }

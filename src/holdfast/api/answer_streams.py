@@ -13,24 +13,24 @@ from typing import TypeAlias
 from anyio import to_thread
 
 from holdfast.bootstrap import AppServices
-from holdfast.service.answers import Answer, AnswerPiece, AnswerSource, AskRequest
+from holdfast.service.answers import AnswerPiece, AnswerSource, AskRequest, CitedAnswer
 from holdfast.web import slow_requests
 from holdfast.web.slow_requests import Pool
 
-AnswerEvent: TypeAlias = tuple[AnswerSource, ...] | AnswerPiece | Answer
+AnswerEvent: TypeAlias = tuple[AnswerSource, ...] | AnswerPiece | CitedAnswer
 
 # Questions that are answered at the moment: a task that nothing refers to may be collected as garbage.
-_under_way: set["asyncio.Task[Answer]"] = set()
+_under_way: set["asyncio.Task[CitedAnswer]"] = set()
 
 
 @dataclass(slots=True)
 class AnswerStream:
     """A question that is being answered, and its events so far. Belongs to the event loop."""
 
-    task: "asyncio.Task[Answer]"
+    task: "asyncio.Task[CitedAnswer]"
     _events: "asyncio.Queue[AnswerEvent | None]" = field(default_factory=asyncio.Queue)
 
-    async def answer(self) -> Answer:
+    async def answer(self) -> CitedAnswer:
         """The answer, when it is complete; what went wrong is raised."""
         return await asyncio.shield(self.task)
 
@@ -52,7 +52,7 @@ def start(services: AppServices, request: AskRequest) -> AnswerStream:
     task = loop.create_task(_run(request.tenant, lambda: services.ask.ask(request, heard)))
     _under_way.add(task)
 
-    def ended(done: "asyncio.Task[Answer]") -> None:
+    def ended(done: "asyncio.Task[CitedAnswer]") -> None:
         _under_way.discard(done)
         queue.put_nowait(None)
         if not done.cancelled():
@@ -62,6 +62,6 @@ def start(services: AppServices, request: AskRequest) -> AnswerStream:
     return AnswerStream(task, queue)
 
 
-async def _run(tenant: str, work: Callable[[], Answer]) -> Answer:
+async def _run(tenant: str, work: Callable[[], CitedAnswer]) -> CitedAnswer:
     async with slow_requests.places(Pool.ANSWERS).place(tenant) as limiter:
         return await to_thread.run_sync(work, limiter=limiter)

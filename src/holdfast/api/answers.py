@@ -19,7 +19,7 @@ from holdfast.core import filters
 from holdfast.core.errors import HoldfastError
 from holdfast.core.records import TENANT
 from holdfast.service.access import Identity
-from holdfast.service.answers import Answer, AnswerPiece, AskRequest
+from holdfast.service.answers import AnswerPiece, AskRequest, CitedAnswer
 from holdfast.service.error_table import row_of
 
 router = routing.router("ask")
@@ -102,13 +102,13 @@ def frames(event: AnswerEvent) -> list[str]:
     match event:
         case AnswerPiece():
             return [_frame("delta", {"text": event.text, "at": event.at})]
-        case Answer():
+        case CitedAnswer():
             return _ended(event)
         case _:
             return [_frame("sources", {"sources": [SourceResponse.of(each).model_dump() for each in event]})]
 
 
-def _ended(answer: Answer) -> list[str]:
+def _ended(answer: CitedAnswer) -> list[str]:
     whole = AnswerResponse.of(answer)
     if answer.refused:
         return [_frame("refused", whole.model_dump(mode="json", exclude={"sentences", "sources", "answer"}))]

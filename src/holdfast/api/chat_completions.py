@@ -26,7 +26,14 @@ from holdfast.api.schemas_answers import AnswerResponse
 from holdfast.core.errors import BadRequestError, HoldfastError, NotFoundError
 from holdfast.service import answers as records
 from holdfast.service.access import Identity
-from holdfast.service.answers import MOST_QUESTION, MOST_TOKENS, USUAL_TOKENS, Answer, AnswerPiece, AskRequest
+from holdfast.service.answers import (
+    MOST_QUESTION,
+    MOST_TOKENS,
+    USUAL_TOKENS,
+    AnswerPiece,
+    AskRequest,
+    CitedAnswer,
+)
 from holdfast.service.error_table import row_of
 
 MODEL_PREFIX = "collection:"
@@ -190,15 +197,15 @@ def _request(caller: Identity, body: ChatBody) -> AskRequest:
     )
 
 
-def _text(answer: Answer) -> str:
+def _text(answer: CitedAnswer) -> str:
     return records.SENTENCES.get(answer.reason or "", "") if answer.refused else answer.answer
 
 
-def _finish(answer: Answer) -> str:
+def _finish(answer: CitedAnswer) -> str:
     return FINISHED.get(answer.reason or "", "stop")
 
 
-def _usage(answer: Answer) -> dict[str, int]:
+def _usage(answer: CitedAnswer) -> dict[str, int]:
     return {"prompt_tokens": 0, "completion_tokens": answer.cost.tokens, "total_tokens": answer.cost.tokens}
 
 
@@ -206,7 +213,7 @@ def _base(body: ChatBody, number: str, what: str) -> dict[str, Any]:
     return {"id": f"chatcmpl-{number}", "object": what, "created": int(time.time()), "model": body.model}
 
 
-def _completion(answer: Answer, body: ChatBody, number: str) -> dict[str, Any]:
+def _completion(answer: CitedAnswer, body: ChatBody, number: str) -> dict[str, Any]:
     message = {"role": "assistant", "content": _text(answer), "refusal": None}
     choice = {"index": 0, "message": message, "finish_reason": _finish(answer), "logprobs": None}
     whole = AnswerResponse.of(answer).model_dump(mode="json")
@@ -226,7 +233,7 @@ async def _chunks(
             if isinstance(event, AnswerPiece):
                 yield _frame(base, {"content": event.text})
                 said = True
-            elif isinstance(event, Answer):
+            elif isinstance(event, CitedAnswer):
                 if not said:
                     yield _frame(base, {"content": _text(event)})
                 whole = AnswerResponse.of(event).model_dump(mode="json")

@@ -12,9 +12,9 @@ from holdfast.service.answers import (
     MOST_TOKENS,
     USUAL_SOURCES,
     USUAL_TOKENS,
-    Answer,
     AnswerCost,
     AnswerSource,
+    CitedAnswer,
 )
 from holdfast.service.search_pages import MOST_COLLECTIONS
 
@@ -116,7 +116,7 @@ class AnswerResponse(Shape):
     unknown_citations: int
 
     @classmethod
-    def of(cls, answer: Answer) -> Self:
+    def of(cls, answer: CitedAnswer) -> Self:
         """An answer as it goes over the wire."""
         return cls(
             answer=answer.answer,

@@ -17,7 +17,7 @@ from holdfast.cli.exit_codes import Exit
 from holdfast.ledger.prices import NANO
 from holdfast.search.citations import Support
 from holdfast.service import answers, formatting
-from holdfast.service.answers import Answer, AnswerPiece, AnswerSource, AskRequest
+from holdfast.service.answers import AnswerPiece, AnswerSource, AskRequest, CitedAnswer
 
 
 def ask(request: AskRequest, *, as_json: bool) -> Exit:
@@ -33,11 +33,11 @@ def ask(request: AskRequest, *, as_json: bool) -> Exit:
     return Exit.NOT_FOUND if answer.refused else Exit.OK
 
 
-def _asked(services: AppServices, request: AskRequest, printed: "_Printed") -> Answer:
+def _asked(services: AppServices, request: AskRequest, printed: "_Printed") -> CitedAnswer:
     return services.ask.ask(request, printed.hear)
 
 
-def _to_the_end(work: Callable[[], Answer]) -> Answer:
+def _to_the_end(work: Callable[[], CitedAnswer]) -> CitedAnswer:
     """The result of the work, which one interrupt does not end."""
     with ThreadPoolExecutor(1, thread_name_prefix="ask") as pool:
         result = pool.submit(work)
@@ -69,7 +69,7 @@ class _Printed:
         sys.stdout.flush()
         self._has_text = True
 
-    def end(self, answer: Answer) -> None:
+    def end(self, answer: CitedAnswer) -> None:
         """The whole answer is shown."""
         if self._has_text:
             terminal.say("\n")
@@ -77,7 +77,7 @@ class _Printed:
             terminal.say(f"{answer.answer}\n")
 
 
-def _show(answer: Answer) -> None:
+def _show(answer: CitedAnswer) -> None:
     console = terminal.console()
     if answer.reason is not None:
         console.print(answers.SENTENCES[answer.reason], style="care", markup=False)
@@ -101,7 +101,7 @@ def _show(answer: Answer) -> None:
     console.print(_cost(answer), style="quiet")
 
 
-def _cost(answer: Answer) -> str:
+def _cost(answer: CitedAnswer) -> str:
     if answer.replayed:
         return f"replayed, cost nothing (saved {formatting.money(answer.cost.saved)})"
     if answer.refused and not answer.cost.tokens:
@@ -109,7 +109,7 @@ def _cost(answer: Answer) -> str:
     return f"paid {formatting.paid(answer.cost.paid, int(answer.cost.unpriced))}"
 
 
-def _fields(answer: Answer) -> dict[str, object]:
+def _fields(answer: CitedAnswer) -> dict[str, object]:
     """As the API has it."""
     fields: dict[str, object] = terminal.plain(answer)
     sources = [

@@ -107,7 +107,8 @@ class SearchQuery:
     """A question to a collection. `vector` is its embedding by the collection's model, where there is one.
 
     `only` is what documents must pass for the caller. A hit's own document is tested by search; a source
-    whose hits cover several documents tests all of them.
+    whose hits cover several documents tests all of them. `publish_seq` rises with every publication in the
+    collection: what a source finds out about the collection stays true while it is the same; None: unknown.
     """
 
     tenant: str
@@ -118,6 +119,7 @@ class SearchQuery:
     vector: Sequence[float] | None
     db: Database = field(repr=False)
     only: Filter | None = None
+    publish_seq: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

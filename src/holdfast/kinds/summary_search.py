@@ -30,6 +30,7 @@ else:
 MOST_TREES = 200
 MOST_NODES = 100_000
 MOST_KEPT = 32
+MOST_BARE = 10_000
 DEPTH = 50
 # Cosines below this are chance, for any model that is usual.
 FLOOR = 0.28
@@ -90,11 +91,28 @@ class SummarySearch:
         self._kind = kind
         self._type = node_type
         self._known: OrderedDict[tuple[int, int], _Index] = OrderedDict()
+        # Collections without a tree, and the publication at which that was so.
+        self._bare: OrderedDict[tuple[str, str], int] = OrderedDict()
         self._lock = threading.Lock()
 
     def find(self, query: SearchQuery) -> list[SourceHit]:
-        """The summaries that answer best, all of whose documents the caller may see."""
-        return query.db.read(lambda tx: self._find(tx, query))
+        """The summaries that answer best, all of whose documents the caller may see.
+
+        Most collections have no tree. That costs one look after a publication, and nothing until the next.
+        """
+        name = (query.tenant, query.collection)
+        with self._lock:
+            if query.publish_seq is not None and self._bare.get(name) == query.publish_seq:
+                return []
+        if trees.are_there(query.db, *name, self._kind):
+            return query.db.read(lambda tx: self._find(tx, query))
+        if query.publish_seq is not None:
+            with self._lock:
+                self._bare[name] = query.publish_seq
+                self._bare.move_to_end(name)
+                while len(self._bare) > MOST_BARE:
+                    self._bare.popitem(last=False)
+        return []
 
     def _find(self, tx: Tx, query: SearchQuery) -> list[SourceHit]:
         reader = trees.TreeReader(query.tenant, query.collection, self._kind, query.only)

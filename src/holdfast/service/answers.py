@@ -80,7 +80,7 @@ class AnswerCost:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class CitedAnswer:
     """An answer with checked citations, or why there is none.
 
     `reason` of a refusal: `nothing_found`, `weak_matches` (both without a call), `not_in_sources` (the model

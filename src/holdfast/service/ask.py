@@ -26,11 +26,11 @@ from holdfast.search.answer_prompt import NO_ANSWER, PromptSource
 from holdfast.search.searcher import Hit
 from holdfast.service.answers import (
     MOST_QUESTION,
-    Answer,
     AnswerCost,
     AnswerPiece,
     AnswerSource,
     AskRequest,
+    CitedAnswer,
     Heard,
     nobody,
 )
@@ -57,7 +57,7 @@ class Asking:
         self._search = search
         self._supplies = supplies
 
-    def ask(self, request: AskRequest, heard: Heard = nobody) -> Answer:
+    def ask(self, request: AskRequest, heard: Heard = nobody) -> CitedAnswer:
         """The answer; `heard` is told its sources and then its text as they come.
 
         Raises NotFoundError for a collection that is not the tenant's, `over_budget`, `answer_in_doubt`,
@@ -74,7 +74,7 @@ class Asking:
         heard(sources)
         if not sources:
             reason = "weak_matches" if hits else "nothing_found"
-            return Answer("", (), (), True, reason, AnswerCost(), False, model.stand_in)
+            return CitedAnswer("", (), (), True, reason, AnswerCost(), False, model.stand_in)
         call = self._call(request, question, model, sources)
         payment = self._paid(request, call, heard)
         return _checked(payment, sources, stand_in=model.stand_in)
@@ -251,7 +251,7 @@ def _recorded(result: bytes) -> list[str]:
     return event_stream.cut(reply.text, list(reply.pieces) or None)
 
 
-def _checked(payment: Payment, sources: tuple[AnswerSource, ...], *, stand_in: bool) -> Answer:
+def _checked(payment: Payment, sources: tuple[AnswerSource, ...], *, stand_in: bool) -> CitedAnswer:
     """The answer that the model gave, checked; WorkError where it gave none."""
     result = payment.results[0]
     text = model_calls.text(result)
@@ -259,7 +259,7 @@ def _checked(payment: Payment, sources: tuple[AnswerSource, ...], *, stand_in: b
     cost = AnswerCost(spent.paid, spent.saved, spent.tokens, bool(spent.unpriced))
     replayed = spent.paid_calls == 0
     if _is_refusal(text):
-        return Answer("", (), sources, True, "not_in_sources", cost, replayed, stand_in)
+        return CitedAnswer("", (), sources, True, "not_in_sources", cost, replayed, stand_in)
     checked = citations.check(text, [PromptSource(each.title, each.text).whole for each in sources])
     reason = None
     if not any(sentence.cites for sentence in checked.sentences):
@@ -268,7 +268,7 @@ def _checked(payment: Payment, sources: tuple[AnswerSource, ...], *, stand_in: b
         reason = "repetitive"
     if model_calls.answer(result).finish_reason == "length" or len(text) > citations.MOST_ANSWER:
         reason = "cut_off"
-    return Answer(
+    return CitedAnswer(
         checked.text,
         checked.sentences,
         sources,

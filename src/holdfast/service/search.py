@@ -166,7 +166,17 @@ class Searching:
         if more:
             vector = vectors[0].tolist() if vectors else None
             limited = None if documents is None else tuple(documents)
-            query = SearchQuery(tenant, collection, question, k, limited, vector, self._engine.db, only)
+            query = SearchQuery(
+                tenant,
+                collection,
+                question,
+                k,
+                limited,
+                vector,
+                self._engine.db,
+                only,
+                answer.publish_seq,
+            )
             answer = source_fusion.merged(answer, query, more, notices, only=only)
         return replace(answer, notices=tuple(notices)) if notices else answer
 

@@ -33,20 +33,25 @@ def merged(
     *,
     only: Filter | None = None,
 ) -> Found:
-    """The answer with the hits of the sources among its own; what went wrong is among the notices."""
+    """The answer with the hits of the sources among its own; what went wrong is among the notices.
+
+    A source without a hit is no leg of the search.
+    """
     # The chunks' own scores say how good an answer is; without any, those of the sources stand alone.
     best = answer.hits[0].score if answer.hits else 1.0
     hits = list(answer.hits)
+    legs = list(answer.legs)
     for source in sources:
         try:
-            hits += _hits(source, query, best, only)
+            if more := _hits(source, query, best, only):
+                hits += more
+                legs.append(source.name)
         except _FAILURES as error:
             log.warning("search source %s failed", source.name, exc_info=True)
             message = f"the search source {source.name} failed ({type(error).__name__}) and was left out"
             notices.append(QualityNotice("source_failed", message))
     hits.sort(key=lambda hit: -hit.score)  # stable: equals stay in the order of the sources
-    legs = (*answer.legs, *(source.name for source in sources))
-    return replace(answer, hits=tuple(hits[: query.limit]), legs=legs)
+    return replace(answer, hits=tuple(hits[: query.limit]), legs=tuple(legs))
 
 
 def _hits(source: SearchSource, query: SearchQuery, best: float, only: Filter | None) -> list[Hit]:

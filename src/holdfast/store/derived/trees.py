@@ -299,6 +299,12 @@ class EmbeddedNode:
     vector: bytes | None
 
 
+def are_there(db: Database, tenant: str, collection: str, kind: str) -> bool:
+    """True if something of this kind is published in the collection."""
+    values = {"tenant": tenant, "collection": collection, "kind": kind, "limit": 1}
+    return bool(db.look(TREES, values))
+
+
 def of_collection(tx: Tx, tenant: str, collection: str, kind: str, limit: int) -> list[TreeHead]:
     """The published generations of this kind in the collection, at most `limit`."""
     values = {"tenant": tenant, "collection": collection, "kind": kind, "limit": limit}

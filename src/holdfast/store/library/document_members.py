@@ -256,7 +256,7 @@ def present(tx: Tx, container: Document, draft: DocumentDraft) -> tuple[Document
             return document, True
         if document.head_id is not None:
             tx.one(rows.HEAD_FOR_CHANGE, {"head_id": document.head_id})
-        if document_requests.has_content(tx, document):
+        if document_requests.is_as_read(tx, document):
             return document, False
     raise document_requests.busy()
 

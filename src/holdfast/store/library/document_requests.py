@@ -146,7 +146,7 @@ def add(
             answer = requested(tx, document, request)
             added[draft.id] = AddedDocument(asked_for(document, answer), answer, is_new=is_new)
             if not is_new:
-                _check_content(tx, document)
+                _check_as_read(tx, document)
                 tx.execute(OWNED, {"b_tenant": tenant, "b_id": document.id})
         if any(each.is_new for each in added.values()):
             quotas.check(tx, tenant, quota)
@@ -210,7 +210,7 @@ class _GoneError(Exception):
 
 
 LIVE = select(table.c.id).where(table.c.tenant == bindparam("tenant"), table.c.id == bindparam("id"), _live)
-CONTENT = LIVE.with_only_columns(table.c.digest)
+CONTENT = LIVE.with_only_columns(table.c.digest, table.c.options)
 # Such a document, and so its bytes, stay until the transaction ends.
 STAYS = LIVE.with_for_update(read=True)
 
@@ -227,32 +227,35 @@ OWNED = (
 )
 
 
-def has_content(tx: Tx, document: Document) -> bool:
-    """True if the document is not deleted, and still has the content that it had when it was read."""
+def is_as_read(tx: Tx, document: Document) -> bool:
+    """True if the document is not deleted, and has the content and options that it had when it was read."""
     row = tx.one(CONTENT, {"tenant": document.tenant, "id": document.id})
-    return row is not None and row.digest == document.digest
+    return row is not None and (row.digest, row.options or {}) == (document.digest, document.options or {})
 
 
-def _check_content(tx: Tx, document: Document) -> None:
-    """Return if the document was neither deleted nor given other content before its head was locked.
+def _check_as_read(tx: Tx, document: Document) -> None:
+    """Return if the document was neither deleted nor changed before its head was locked.
 
     Otherwise the request, which is for the content as it was read, would replace the newer one.
     """
-    if not has_content(tx, document):
+    if not is_as_read(tx, document):
         raise _GoneError
 
 
 def ask(db: Database, document: Document, request: IndexRequest) -> RequestResult:
-    """The result of requesting a document with the content that it has now.
+    """The result of requesting a document with the content that it has now, which may be newer than this.
 
     NotFoundError, without a request, if it is deleted.
     """
     name = {"tenant": document.tenant, "id": document.id}
+    has_changed = False
 
     def body(tx: Tx) -> RequestResult:
-        current = _there(tx, name)
+        nonlocal has_changed
+        current = _there(tx, name) if has_changed else document
         answer = requested(tx, current, request)
-        _check_content(tx, current)
+        has_changed = True
+        _check_as_read(tx, current)
         if request.access.only is not None:
             request.access.check(_there(tx, name))
         return answer
