@@ -199,3 +199,15 @@ def test_binary_rows_of_a_statement_made_for_the_occasion(world):
         return [row.answer for row in (*result, *tx.all(text("SELECT 43 AS answer")))]
 
     assert [world.db.read(read) for _ in range(2)] == [[42, 43]] * 2
+
+
+def test_a_connection_in_use_is_closed_after_its_database(world):
+    """Nobody holds it any more when its transaction ends: it must not be left to the garbage collector."""
+
+    def body(tx):
+        world.db.close()
+        return tx.connection.connection.dbapi_connection
+
+    connection = world.db.read(body)
+    with pytest.raises(Exception, match="closed"):
+        connection.execute("SELECT 1")

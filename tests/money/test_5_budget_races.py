@@ -111,7 +111,7 @@ def test_eight_processes_stop_at_the_cap_and_go_on_when_it_is_raised(arena, mete
     guard = threading.Thread(target=watch)
     guard.start()
     # One after another: eight that import at once on a busy machine would each be late.
-    crowd = [actor.Process(part(arena, meter, owner=f"worker-{n}")).ready() for n in range(8)]
+    crowd = [actor.Process(part(arena, meter, owner=f"worker-{n}", tireless=True)).ready() for n in range(8)]
     for process in crowd:
         process.go()
     eventually(lambda: arena.count("tasks", state="waiting") == 7 and published(arena) == 5, 60)

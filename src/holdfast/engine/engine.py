@@ -238,8 +238,15 @@ class Engine:
                 swept = self.sweep()
                 if swept.due:
                     continue
-                if not self._something_comes() or self.host.clock() > give_up:
+                if self.host.clock() > give_up:
                     break
+                if not self._something_comes():
+                    # What waited may have fallen due since we looked.
+                    ended = self.work_off()
+                    done += ended
+                    if not ended:
+                        break
+                    continue
                 self.host.sleep(min(0.2, self.parts.rules.interval / 4))
         return done
 

@@ -126,6 +126,7 @@ class Database:
         self.engine = dialect.build(url, pool_size=pool_size, prepare=prepare, simulated=simulated)
         self.hooks = tuple(hooks)
         self._idle: list[Connection] = []
+        self._is_closed = False
         self._of_parent: list[Connection] = []
         self._most_idle = pool_size
         self.statements = Statements()
@@ -239,7 +240,11 @@ class Database:
                 yield connection.execution_options(**mode)
             ended_well = not connection.in_transaction() and not connection.invalidated
         finally:
-            if ended_well and len(self._idle) < self._most_idle:
+            if self._is_closed:
+                # Its pool is gone: nobody would close it after us.
+                connection.invalidate()
+                connection.close()
+            elif ended_well and len(self._idle) < self._most_idle:
                 self._idle.append(connection)
             else:
                 connection.close()
@@ -259,8 +264,9 @@ class Database:
             self._pid = os.getpid()
 
     def close(self) -> None:
-        """All idle connections are closed."""
+        """All idle connections are closed; one that is in use is closed when its transaction ends."""
         self._let_go_of_the_parents()
+        self._is_closed = True
         while self._idle:
             self._idle.pop().close()
         self.engine.dispose()
