@@ -18,7 +18,7 @@ REACHING := tests/conformance tests/fundamentals tests/api tests/jobs tests/mone
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run demo test lint docs simulate fuzz mutants bench chaos services-up services-down services-status lock clean
+.PHONY: help install run demo test integrations lint docs simulate fuzz mutants bench chaos services-up services-down services-status lock clean
 
 help: ## print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F '\t' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -42,6 +42,11 @@ demo: $(RUN_STAMP) ## kill, freeze and double-click real workers, then print bot
 
 test: lint ## lint, then every test against private PostgreSQL, Redis and RabbitMQ, then the plan of every statement they met
 	@$(SERVICES) run -- $(if $(ARGS),,$(STATEMENTS) --whole --) $(PYTEST) -m 'not long' $(ARGS)
+
+integrations: install ## the retrievers against LangChain's own suite and LlamaIndex, in an environment of its own (.venv/integrations)
+	@$(VENV)/bin/uv venv -q --allow-existing --python $(PY) $(VENV)/integrations
+	@$(VENV)/bin/uv pip install -q --python $(VENV)/integrations/bin/python -c requirements.lock -e '.[all]' --group dev --group integrations
+	@$(VENV)/integrations/bin/python -m pytest -p no:cacheprovider -o filterwarnings= -o asyncio_mode=auto -o asyncio_default_fixture_loop_scope=function tests/integrations
 
 statements: install ## explain every statement of the product, as the quicker tests send them, on databases with 100,000 rows
 	@$(SERVICES) run -- $(STATEMENTS) --verbose -- $(PYTEST) -m 'not long and not slow and not chaos' $(or $(ARGS),$(REACHING))

@@ -26,8 +26,8 @@ from bench.results import percentile
 from holdfast import bootstrap, settings
 from holdfast.api import app, server
 from holdfast.bootstrap import AppServices
-from holdfast.service.documents import Upload
 from holdfast.service.requests import RequestContext
+from holdfast.service.uploads import Upload
 
 TENANT, COLLECTION = "default", "manuals"
 CHUNKS_PER_DOCUMENT = 100

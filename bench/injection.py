@@ -23,9 +23,9 @@ from holdfast.api import access, app, documents, parameters
 from holdfast.api import schemas_documents as schemas
 from holdfast.bootstrap import AppServices
 from holdfast.service.access import Identity
-from holdfast.service.documents import Upload
 from holdfast.service.records import Document
 from holdfast.service.requests import RequestContext
+from holdfast.service.uploads import Upload
 
 DUPLICATE = ("POST", "/documents/{}/index", b'{"mode": "retry"}')
 LOOK = ("GET", "/documents/{}", b"")

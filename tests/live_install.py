@@ -11,8 +11,8 @@ from sqlalchemy import select
 from holdfast import bootstrap, settings
 from holdfast.chaos.worker_processes import WorkerProcess
 from holdfast.core.states import CallState
-from holdfast.service.documents import Upload
 from holdfast.service.requests import RequestContext
+from holdfast.service.uploads import Upload
 from holdfast.store.base.database import Database
 from holdfast.store.base.schema import orders
 from holdfast.worker import sender

@@ -20,7 +20,7 @@ from sqlalchemy import Engine
 from sqlalchemy.util import LRUCache
 
 from holdfast.providers import local
-from holdfast.store.base import dialect, migrate, statements
+from holdfast.store.base import dialect, revisions, statements
 
 MOST = 5000  # several times the statements of all tests
 
@@ -41,7 +41,7 @@ def once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(dialect, "build", _sharing(dialect.build))
         patch.setattr(statements, "_prepare", _remembering(statements._prepare))
-        patch.setattr(migrate, "known", functools.cache(migrate.known))
+        patch.setattr(revisions, "known", functools.cache(revisions.known))
         patch.setattr(local, "_load", functools.cache(local._load))
         patch.setattr(httpcore, "default_ssl_context", functools.cache(httpcore.default_ssl_context))
         yield

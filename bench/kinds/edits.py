@@ -22,9 +22,9 @@ from holdfast import bootstrap
 from holdfast.core.states import Status
 from holdfast.kinds import raptor
 from holdfast.providers import extractive
-from holdfast.service.documents import Upload
 from holdfast.service.jobs import JobRequest
 from holdfast.service.requests import RequestContext
+from holdfast.service.uploads import Upload
 from holdfast.settings import Settings
 from holdfast.testing.meter import Meter
 

@@ -44,6 +44,7 @@ MODULES = {
     "otel": ("opentelemetry",),
     "ocr": ("tesserocr",),
     "git": ("dulwich",),
+    "mcp": ("mcp",),
 }
 _EXTRA_OF = {module: extra for extra, modules in MODULES.items() for module in modules}
 

@@ -19,8 +19,7 @@ from holdfast.providers import local_llm
 from holdfast.providers.base import Provider
 from holdfast.service.jobs import JobRequest, Jobs
 from holdfast.service.requests import RequestContext
-from holdfast.store.base import dialect
-from holdfast.store.base import migrate as migrations
+from holdfast.store.base import dialect, revisions
 from holdfast.store.base.database import Database
 from holdfast.store.base.driver_errors import answering
 from holdfast.store.features import open_database
@@ -262,12 +261,14 @@ def open(  # noqa: A001 - read as holdfast.open
     """
     with answering("the database is unreachable ({}); check that it is running and that its URL is correct"):
         if migrate:
+            from holdfast.store.base import migrate as migrations  # noqa: PLC0415 (Alembic, if it is needed)
+
             migrations.upgrade(url)
         elif (file := dialect.sqlite_file(url)) is not None and not file.exists():
             raise SchemaError(f"there is no database at {file}; omit migrate=False to create it")
         with contextlib.ExitStack() as undo:
             database = undo.enter_context(contextlib.closing(open_database(url)))
-            migrations.check(database.engine)
+            revisions.check(database.engine)
             hold = Holdfast(database, kinds, providers or {}, supplies)
             undo.pop_all()
         return hold

@@ -5,6 +5,7 @@ from typing import Any
 SCHEMA = {"type": "object", "properties": {"name": {"type": "string"}}}
 CALLBACK = {"url": "https://example.org/hook", "secret": "as long as a secret must be"}
 MESSAGE = {"role": "user", "content": "Who knows of quicksilver?"}
+FLOW = "flow: mine\nversion: 1\nsteps: [split: {size: 100}]"
 # What OpenAI's clients send may hold fields that we do not know, and its URL is not below the prefix.
 OPENAI = frozenset({"POST /v1/chat/completions"})
 TAKEN: dict[str, list[Any]] = {
@@ -32,6 +33,10 @@ TAKEN: dict[str, list[Any]] = {
         {"type": "urls", "options": {"urls": ["http://127.0.0.1:9/a.txt"]}, "name": "Mine"}
     ],
     "PATCH /collections/{collection_id}/sources/{source_id}": [{"name": "Mine", "refresh_every": 3600}],
+    "POST /flows": [{"source": FLOW}],
+    "POST /flows/check": [{"source": FLOW}],
+    "POST /flows/diff": [{"source": FLOW, "collection": "shelf"}],
+    "POST /flows/estimate": [{"source": FLOW, "collection": "shelf"}],
     "POST /estimate": [{"collection": "shelf", "options": {"chunk_size": 100}}, {"text": "Words."}],
     "PUT /budgets": [{"scope": "collection:shelf", "hard": 5, "soft": 1}, {"scope": "tenant", "hard": 5}],
     "POST /orders/{order_id}/resolve": [{"charged": True}],

@@ -73,7 +73,7 @@ def test_every_route_holds_its_own_limit(small):
         ("POST", f"{PREFIX}/imports"): limits.most_import + AROUND,
         ("POST", f"{PREFIX}/collections/{{collection_id}}/documents"): limits.most_bytes + AROUND,
         ("PUT", f"{PREFIX}/documents/{{document_id}}/content"): limits.most_bytes + AROUND,
-        ("POST", f"{PREFIX}/estimate"): limits.most_json,
+        **{("POST", f"{PREFIX}/{each}"): limits.most_json for each in TEXTS},
     }
     seen = set()
     for method, template in with_body(small):
@@ -89,10 +89,14 @@ def test_every_route_holds_its_own_limit(small):
     assert (status, f"{MOST_PLAIN:,}" in said) == (413, True)
 
 
+TEXTS = ("estimate", "flows", "flows/check", "flows/diff", "flows/estimate")
 _OTHERS = {
+    "flow_id": "x",
     "job_id": "x",
     "order_id": "x",
     "action_id": "x",
+    "entity": "x",
+    "community": "x",
     "delivery_id": "x",
     "run_id": "x",
     "source_id": "x",

@@ -11,6 +11,7 @@ from holdfast.api.access import COOKIE
 from tests.api.accepted_requests import TAKEN
 from tests.api.install import PREFIX
 from tests.api.test_3_history import an_order
+from tests.jobs.graph_rows import GraphRows, key
 
 MARK = "quicksilver"
 STREAMS = {"/api/v1/events/stream"}
@@ -35,10 +36,22 @@ def owner(install):
     listed = {"type": "urls", "options": {"urls": [f"http://127.0.0.1:9/{MARK}"]}, "name": MARK}
     assert created.post("collections/shelf/sources", listed).status == 201
     created.indexed(f"Only the owner knows of {MARK}.", to="shelf", title=MARK)
+    a_graph(install, created)
+    created.text("Pushed.", to="shelf", title="Pushed", external_id="cms-7")
+    assert created.post("flows", {"source": f"flow: {MARK}\nversion: 1\nsteps: [split: {{}}]"}).status == 201
     an_order(install, "owners-order", tenant="owner")
     assert created.post("collections/shelf/jobs", {"kind": "qa", "params": {"notes": MARK}}).status == 202
     install.work()
     return created
+
+
+def a_graph(install, owner):
+    """The collection of the owner has a knowledge graph of one entity and one report."""
+    document = owner.get("collections/shelf/documents").json["documents"][0]["id"]
+    rows = GraphRows(install.runtime.db, {document: 1}, "owner")
+    entity = rows.entity(MARK, f"Of {MARK}.", document)
+    rows.report(f"On {MARK}", MARK, document, children=(entity,))
+    rows.publish()
 
 
 def followed(owner):
@@ -47,7 +60,8 @@ def followed(owner):
         owner.get("collections/shelf/actions").json["actions"][0],
         owner.get("deliveries").json["deliveries"][0],
     )
-    document = owner.get("collections/shelf/documents").json["documents"][0]
+    listed = owner.get("collections/shelf/documents").json["documents"]
+    document = next(each for each in listed if each["title"] == MARK)
     return {
         "collection_id": "shelf",
         "document_id": document["id"],
@@ -58,6 +72,9 @@ def followed(owner):
         "source_id": owner.get("collections/shelf/sources").json["sources"][0]["id"],
         "job_id": owner.get("jobs").json["jobs"][0]["job_id"],
         "page": "1",
+        "flow_id": f"{MARK}@1",
+        "entity": key(MARK),
+        "community": key(f"On {MARK}"),
         "chunk": owner.get(f"documents/{document['id']}/chunks").json["chunks"][0]["id"],
     }
 
@@ -71,6 +88,8 @@ def filled(template, names):
 
 def ask(client, method, template, names):
     query = "?collection=shelf&q=quicksilver" if template.endswith("/search") else ""
+    if (method, template) == ("DELETE", f"{SHELF}/documents"):
+        query = "?external_id=cms-7"
     body = TAKEN.get(f"{method} {template.removeprefix(PREFIX)}", [{}])[0] if method != "GET" else None
     return client.call(method, filled(template, names) + query, body)
 
@@ -88,7 +107,7 @@ def test_every_route_hides_what_belongs_to_another_tenant(install, owner):
         said = ask(stranger, method, template, theirs)
         if (
             "{" in template
-            or template.endswith(("/search", "/estimate", "/ask", "/completions"))
+            or template.endswith(("/search", "/estimate", "/ask", "/completions", "/diff"))
             or (method, template) == BUDGET
         ):
             assert said.status == 404, (method, template)

@@ -186,8 +186,12 @@ def test_no_page_makes_a_500(install):
         "/",
     )
     names = ("q", "cursor", "at", "status", "sort", "page", "collection", "suggest", "by", "state", "kind")
-    for page, name, text in itertools.product(pages, names, TEXTS):
-        assert status(install, "GET", f"{page}?{name}={text}") < 500, (page, name, text)
+    every = (
+        1 if install.runtime.db.engine.dialect.name == "sqlite" else 3
+    )  # each page has each text there, too
+    for number, (page, name) in enumerate(itertools.product(pages, names)):
+        for text in TEXTS[number % every :: every]:
+            assert status(install, "GET", f"{page}?{name}={text}") < 500, (page, name, text)
     for start, text in itertools.product(("/documents/", "/collections/", "/jobs/", "/static/x/"), TEXTS):
         assert status(install, "GET", f"{start}{text}") < 500, (start, text)
 

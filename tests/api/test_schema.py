@@ -21,9 +21,10 @@ from schemathesis.specs.openapi import checks
 from holdfast.api import app
 from holdfast.core.states import LIVE
 from holdfast.store.base.schema import runs
-from tests.api.accepted_requests import TAKEN
+from tests.api.accepted_requests import FLOW, TAKEN
 from tests.api.install import PREFIX, ApiInstall
 from tests.api.test_3_history import an_order
+from tests.jobs.graph_rows import GraphRows, key
 
 EXAMPLES = 15
 CHECKS = [
@@ -85,6 +86,10 @@ def _stocked(hall: ApiInstall) -> dict[str, list[str]]:
     hall.work()
     client.post("collections/shelf/jobs", {"kind": "qa"})
     hall.work()
+    rows = GraphRows(hall.runtime.db, {ready["document"]["id"]: 1})
+    entity = rows.entity("Here", "Where all is ready.", ready["document"]["id"])
+    rows.report("All", "All is ready.", ready["document"]["id"], children=(entity,))
+    rows.publish()
     queued = client.post("collections/shelf/documents", {"text": "This one waits.", "title": "Waits"}).json
     if not client.get("orders").json["orders"]:
         an_order(hall, secrets.token_hex(8))
@@ -96,6 +101,9 @@ def _stocked(hall: ApiInstall) -> dict[str, list[str]]:
         "action_id": [str(each["id"]) for each in client.get("collections/shelf/actions").json["actions"]],
         "delivery_id": [each["id"] for each in client.get("deliveries?limit=3").json["deliveries"]],
         "page": ["1"],
+        "flow_id": [client.post("flows", {"source": FLOW}).json["id"]],
+        "entity": [entity],
+        "community": [key("All")],
         "source_id": [each["id"] for each in client.get("collections/shelf/sources").json["sources"]][:2],
         "chunk": [
             each["id"] for each in client.get(f"documents/{ready['document']['id']}/chunks").json["chunks"]

@@ -5,7 +5,11 @@ import json
 import openai
 import pytest
 
-from tests.ask.conftest import EventStream
+from holdfast.api import chat_completions
+from holdfast.core.errors import HoldfastError
+from holdfast.service.answers import AnswerPiece
+from holdfast.testing.meter import Meter
+from tests.ask.conftest import AskInstall, EventStream
 
 PATH = "/v1/chat/completions"
 MODEL = "collection:shelf"
@@ -19,6 +23,7 @@ def body(*said, **more):
 
 def test_a_completion_is_an_answer_with_citations(install):
     """The text is where clients look for it; sources and cost are beside it; the second one is replayed."""
+    tokens = len(install.model.says) // 4
     for replayed in (False, True):
         said = install.client.post(PATH, body("How tall is the Eiffel Tower?")).json
         assert said["object"] == "chat.completion"
@@ -26,6 +31,10 @@ def test_a_completion_is_an_answer_with_citations(install):
         assert choice["message"]["content"] == "The Eiffel Tower is 330 metres tall [1]."
         assert (choice["finish_reason"], said["holdfast"]["replayed"]) == ("stop", replayed)
         assert said["holdfast"]["sources"][0]["n"] == 1
+        usage = said["usage"]
+        assert usage["completion_tokens"] == (0 if replayed else tokens)
+        assert (usage["prompt_tokens"] > tokens) is not replayed
+        assert usage["prompt_tokens"] + usage["completion_tokens"] == usage["total_tokens"]
     assert install.meter.totals().charges == 1
 
 
@@ -42,6 +51,36 @@ def test_a_stream_is_chunks(quick):
     assert chunks[-2]["choices"][0]["finish_reason"] == "stop"
     assert chunks[-2]["holdfast"]["cost"]["paid"] > 0
     assert chunks[-1]["usage"]["total_tokens"] > 0
+
+
+@pytest.fixture
+def keyed(sqlite_url, tmp_path, model):
+    """The model honours idempotency keys: what was cut off is sent again."""
+    with Meter(chat=model, honour_keys=True) as meter:
+        installation = AskInstall(sqlite_url, tmp_path / "data", meter, model, llm_key_retention=86400.0)
+        yield installation.filled()
+        installation.close()
+
+
+def test_a_stream_that_is_sent_again_goes_on_where_it_was_cut(keyed):
+    """A client adds chunks up: no words come twice."""
+    keyed.meter.plan(script=[{"cut_after": 4}])
+    events = EventStream(keyed.port, body("How tall is the Eiffel Tower?", stream=True), PATH)
+    lines = [line[6:].strip() for line in events.response.read().split(b"\n") if line.startswith(b"data: ")]
+    events.hang_up()
+    chunks = [json.loads(line) for line in lines if line != b"[DONE]"]
+    text = "".join(each["choices"][0]["delta"].get("content", "") for each in chunks)
+    assert text == "The Eiffel Tower is 330 metres tall [1]."
+
+
+def test_a_stream_that_begins_anew_with_other_words_is_an_error():
+    """What a client has cannot be taken back; the same words, in whatever pieces, are passed over."""
+    sent = chat_completions._SentText()
+    pieces = [("The tower", 0), (" is tall", 9), ("The tower is", 0), (" tall", 12), (".", 17)]
+    assert [sent.rest(AnswerPiece(*piece)) for piece in pieces] == ["The tower", " is tall", "", "", "."]
+    sent.rest(AnswerPiece("The", 0))
+    with pytest.raises(HoldfastError, match="other words"):
+        sent.rest(AnswerPiece(" bridge", 3))
 
 
 def test_what_was_said_before_is_part_of_the_question(quick):

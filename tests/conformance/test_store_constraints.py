@@ -19,10 +19,12 @@ from holdfast.store.base.schema import (
     document_values,
     documents,
     findings,
+    flows,
     follow_ups,
     heads,
     installation,
     job_results,
+    keeps,
     lines,
     orders,
     page_texts,
@@ -31,6 +33,7 @@ from holdfast.store.base.schema import (
     runs,
     source_items,
     sources,
+    step_outputs,
     tasks,
     turns,
     word_counts,
@@ -77,6 +80,7 @@ VALUE = {
     "tenant": "default", "document": "d1", "position": 0, "collection": "books", "path": "year",
     "kind": "n", "key": "1",
 }  # fmt: skip
+KEEP = {"action_id": 1, "tenant": "default", "collection": "books", "seen_seq": 0}
 LINK = {"tenant": "default", "parent": "d1", "child": "d2"}
 SOURCE = {
     "tenant": "default",
@@ -92,6 +96,11 @@ CHUNK_EDIT = {
     "mark": "m", "size": 0, "actor": "", "updated_at": 1.0,
 }  # fmt: skip
 PAGE_TEXT = {"tenant": "default", "key": "k", "head_id": 1, "data": {}, "created_at": 1.0}
+STEP_OUTPUT = {"tenant": "default", "key": "k", "head_id": 1, "output": {}, "created_at": 1.0}
+FLOW = {
+    "tenant": "default", "name": "f", "version": 1, "source": "", "digest": "d", "actor": "",
+    "created_at": 1.0,
+}  # fmt: skip
 SOURCE = {
     "tenant": "default", "id": "s1", "collection": "books", "type": "urls", "options": {}, "created_at": 1.0,
 }  # fmt: skip
@@ -144,11 +153,19 @@ BAD = {
     "holdfast_one_live_document_per_content": lambda world: insert(documents).values(
         **DOCUMENT | {"id": "d2"}
     ),
+    "holdfast_one_live_document_per_external_id": lambda world: insert(documents).values(
+        [DOCUMENT | {"id": f"x{number}", "external_id": "x"} for number in range(2)]
+    ),
     "holdfast_one_document_value_per_position": lambda _: insert(document_values).values([VALUE, VALUE]),
     "holdfast_one_link_per_member": lambda _: insert(document_members).values([LINK, LINK]),
     "holdfast_one_edit_per_chunk": lambda _: insert(chunk_edits).values([CHUNK_EDIT, CHUNK_EDIT]),
+    "holdfast_one_keep_per_action": lambda _: insert(keeps).values([KEEP, KEEP]),
     "holdfast_one_source_per_id": lambda _: insert(sources).values([SOURCE, SOURCE]),
     "holdfast_one_item_per_external_id": lambda _: insert(source_items).values([ITEM, ITEM]),
+    "holdfast_one_flow_per_version": lambda _: insert(flows).values([FLOW, FLOW]),
+    "holdfast_one_output_per_step_and_input": lambda _: insert(step_outputs).values(
+        [STEP_OUTPUT, STEP_OUTPUT]
+    ),
     "holdfast_one_text_per_picture": lambda _: insert(page_texts).values([PAGE_TEXT, PAGE_TEXT]),
     "holdfast_g2_one_node_per_place_and_epoch": lambda _: insert(derived_nodes).values(
         [NODE, NODE | {"key": "other"}]

@@ -10,13 +10,15 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import MetaData, create_engine, inspect, text
 
 from holdfast import bootstrap
 from holdfast.core.errors import BadRequestError, SchemaError
 from holdfast.settings import Settings
-from holdfast.store.base import dialect, migrate
+from holdfast.store.base import dialect, migrate, revisions
 from holdfast.store.base.schema import metadata
 from holdfast.store.search import vector_tables
 from tests.api.install import ApiInstall
@@ -35,7 +37,7 @@ def test_models_and_migrations_agree(engine):
     options = {
         "compare_type": True,
         "compare_server_default": engine.dialect.name == "postgresql",
-        "version_table": migrate.VERSION_TABLE,
+        "version_table": revisions.VERSION_TABLE,
         # The full-text indexes have no model: one is SQLite's own, the other an expression.
         "include_name": lambda name, kind, parents: (
             not str(name).startswith(("holdfast_chunk_words", "holdfast_chunks_words"))
@@ -67,8 +69,17 @@ def test_partial_indexes_and_checks_of_the_models_are_in_the_database(engine):
 
 def test_the_database_of_this_release_is_accepted(engine):
     """Nothing to say, nothing to run."""
-    migrate.check(engine)
-    assert migrate.current(engine) == migrate.known()
+    revisions.check(engine)
+    assert revisions.current(engine) == revisions.known()
+
+
+def test_the_files_of_migrations_are_named_by_their_revisions():
+    """The revision that a process needs is read from the names; Alembic, which reads the files, agrees."""
+    config = Config()
+    config.set_main_option("script_location", str(revisions.SCRIPTS))
+    scripts = ScriptDirectory.from_config(config)
+    assert revisions.known() == scripts.get_current_head()
+    assert set(revisions.revisions()) == {each.revision for each in scripts.walk_revisions()}
 
 
 @pytest.mark.parametrize(
@@ -84,17 +95,17 @@ def test_a_database_that_is_empty_or_unknown_is_refused_with_what_to_do(engine, 
     with engine.begin() as connection:
         connection.execute(text(statement))
     with pytest.raises(SchemaError, match=advice):
-        migrate.check(engine)
+        revisions.check(engine)
 
 
 def test_an_older_database_is_refused_with_what_to_run(engine, monkeypatch):
     """The database is at a revision this code knows, but it needs a later one."""
-    monkeypatch.setattr(migrate, "known", lambda: "later")
+    monkeypatch.setattr(revisions, "known", lambda: "later")
     with pytest.raises(SchemaError, match="needs later; run: holdfast migrate"):
-        migrate.check(engine)
+        revisions.check(engine)
 
 
-LATEST = migrate.known()
+LATEST = revisions.known()
 NEXT = f"""
 revision, down_revision = "9000", "{LATEST}"
 
@@ -106,15 +117,15 @@ def upgrade():
 def test_a_database_is_never_taken_back_to_an_older_revision(database_url, engine, tmp_path, monkeypatch):
     """It is refused with the reason, where it used to do nothing and say that it was done."""
     scripts = tmp_path / "migrations"
-    shutil.copytree(migrate.SCRIPTS, scripts)
+    shutil.copytree(revisions.SCRIPTS, scripts)
     (scripts / "versions" / "9000_next.py").write_text(NEXT)
-    monkeypatch.setattr(migrate, "SCRIPTS", scripts)
+    monkeypatch.setattr(revisions, "SCRIPTS", scripts)
     with undone(engine):
         assert migrate.upgrade(database_url) == "9000"
         with pytest.raises(SchemaError, match=f"newer than {LATEST}, and there is no way back") as refused:
             migrate.upgrade(database_url, LATEST)
         assert "restore a backup" in refused.value.message
-        assert migrate.current(engine) == "9000"
+        assert revisions.current(engine) == "9000"
 
 
 @contextlib.contextmanager
@@ -129,8 +140,8 @@ def undone(engine):
 
 def test_upgrading_twice_changes_nothing(database_url, engine):
     """Every deploy may run it."""
-    assert migrate.upgrade(database_url) == migrate.known()
-    migrate.check(engine)
+    assert migrate.upgrade(database_url) == revisions.known()
+    revisions.check(engine)
 
 
 @pytest.fixture
@@ -190,7 +201,7 @@ def test_two_processes_may_upgrade_at_once(request, kind):
         subprocess.Popen([sys.executable, "-c", program, url], stdout=subprocess.PIPE, text=True)
         for _ in range(2)
     ]
-    assert [one.communicate(timeout=60)[0].strip() for one in both] == [migrate.known()] * 2
+    assert [one.communicate(timeout=60)[0].strip() for one in both] == [revisions.known()] * 2
 
 
 THEIRS = ("orders", "tasks", "documents", "alembic_version")
@@ -207,7 +218,7 @@ def test_the_database_of_an_application_takes_us_in(request, kind):
         for name in THEIRS:
             connection.execute(text(f"CREATE TABLE {name} (id TEXT)"))
             connection.execute(text(f"INSERT INTO {name} VALUES ('theirs')"))
-    assert migrate.upgrade(url) == migrate.known()
+    assert migrate.upgrade(url) == revisions.known()
     names = {*inspect(theirs).get_table_names()} - set(THEIRS)
     assert names
     assert {name for name in names if not name.startswith("holdfast_")} == set()
@@ -256,15 +267,15 @@ def test_a_database_of_a_preview_is_refused_in_one_line_and_left_as_it_is(empty_
 def test_a_schema_of_its_own_is_made_and_holds_everything(empty_postgresql):
     """Also beside another installation in the usual one, whose tables have the same names."""
     schema = f"{empty_postgresql}?schema=own"
-    assert migrate.upgrade(empty_postgresql) == migrate.known()
+    assert migrate.upgrade(empty_postgresql) == revisions.known()
     own = create_engine(dialect.parse(schema))
     with pytest.raises(SchemaError, match="no Holdfast tables yet"):
-        migrate.check(own)
-    assert migrate.upgrade(schema) == migrate.upgrade(schema) == migrate.known()
-    migrate.check(own)
+        revisions.check(own)
+    assert migrate.upgrade(schema) == migrate.upgrade(schema) == revisions.known()
+    revisions.check(own)
     shown = inspect(own)
     assert set(shown.get_table_names(schema="own")) == set(shown.get_table_names(schema="public"))
-    assert migrate.VERSION_TABLE in shown.get_table_names(schema="own")
+    assert revisions.VERSION_TABLE in shown.get_table_names(schema="own")
     own.dispose()
 
 

@@ -9,8 +9,8 @@ from sqlalchemy import delete, update
 
 from holdfast import bootstrap, settings
 from holdfast.service import maintenance
-from holdfast.service.documents import Upload
 from holdfast.service.requests import RequestContext
+from holdfast.service.uploads import Upload
 from holdfast.store.base.schema import calls, chunks
 from holdfast.store.library import integrity as stored
 from holdfast.store.views import reads

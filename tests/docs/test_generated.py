@@ -61,12 +61,13 @@ def test_the_lock_names_no_host():
 
 
 def test_the_lock_holds_every_dependency():
-    """What pyproject.toml asks for, in any extra or group, is locked with a hash; else run `make lock`."""
+    """What pyproject.toml asks for, but for the group `integrations`, is locked with a hash (`make lock`)."""
     lock = (ROOT / "requirements.lock").read_text()
     locked = set(
         re.findall(r"^([a-z0-9._-]+)==\S+(?: ;[^\\\n]*)? \\\n    --hash=sha256:", lock, re.MULTILINE)
     )
-    assert dependencies() - locked == set()
+    # Of an environment of its own (`make integrations`), which takes the newest that fits.
+    assert dependencies() - locked == {"langchain-tests", "llama-index-core"}
 
 
 def test_every_dependency_is_justified():

@@ -14,7 +14,8 @@ class Site:
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_GET(self):
-                site.asked.append((self.path, dict(self.headers)))
+                if self.path != "/robots.txt" or site.pages[self.path] is not site.no_robots:
+                    site.asked.append((self.path, dict(self.headers)))
                 site.pages[self.path.partition("?")[0]](self)
 
             do_POST = do_GET  # noqa: N815 (as the server calls it)
@@ -29,6 +30,8 @@ class Site:
             self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
         self.port = self.server.server_port
         self.url = f"http://127.0.0.1:{self.port}"
+        self.page("/robots.txt", status=404)
+        self.no_robots = self.pages["/robots.txt"]
         self.thread = threading.Thread(target=self.server.serve_forever, args=(0.02,))
         self.thread.start()
 

@@ -20,7 +20,7 @@ from holdfast.engine.events import Ending
 from holdfast.engine.host import ThreadHost
 from holdfast.engine.kinds import Kind, Registry
 from holdfast.ledger.pay import Call
-from holdfast.store.base import migrate
+from holdfast.store.base import revisions
 from holdfast.store.base.schema import heads
 from holdfast.store.features import open_database
 from holdfast.store.views import reads
@@ -411,7 +411,7 @@ def test_an_empty_database_needs_its_tables(tmp_path):
     """The check says which command makes them."""
     db = open_database(f"sqlite:///{tmp_path}/empty.db")
     with pytest.raises(SchemaError, match="holdfast migrate") as refused:
-        migrate.check(db.engine)
+        revisions.check(db.engine)
     assert refused.value.code == "schema_mismatch"
     db.close()
 
@@ -421,4 +421,4 @@ def test_a_database_of_a_newer_release_is_left_alone(everywhere):
     set_revision = text("UPDATE holdfast_version SET version_num = 'from_the_future'")
     everywhere.db.write("by_hand", lambda tx: tx.execute(set_revision))
     with pytest.raises(SchemaError, match="install a newer holdfast"):
-        migrate.check(everywhere.db.engine)
+        revisions.check(everywhere.db.engine)

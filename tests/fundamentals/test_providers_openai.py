@@ -145,7 +145,8 @@ def test_a_completion_is_stored_in_canonical_form(meter, provider):
     choice = {"message": {"content": None, "tool_calls": [call]}, "finish_reason": "tool_calls"}
     told(meter, choices=[choice], usage={"prompt_tokens": 1, "completion_tokens": 2})
     stored = orders.chat(provider, "Use a tool.").results[0]
-    assert json.loads(stored) == {"content": None, "finish_reason": "tool_calls", "tool_calls": [call]}
+    expected = {"content": None, "finish_reason": "tool_calls", "tool_calls": [call], "output_tokens": 2}
+    assert json.loads(stored) == expected
 
 
 @pytest.mark.parametrize("choices", [[], None, [{}], [{"message": {"content": 7}}], [{"message": "x"}]])

@@ -180,5 +180,6 @@ def test_the_bucket_of_all_documents_is_no_source(monkeypatch):
     monkeypatch.setenv("HOLDFAST_BLOBS_URL", "s3://documents/prefix")
     monkeypatch.setenv("HOLDFAST_SOURCE_BUCKETS", "reports")
     assert settings.load().source_buckets == ("reports",)
-    monkeypatch.setenv("HOLDFAST_SOURCE_BUCKETS", "reports, documents")
-    assert "HOLDFAST_SOURCE_BUCKETS names the bucket of HOLDFAST_BLOBS_URL" in refusal()
+    for name in ("documents", "documents@https://minio.example"):
+        monkeypatch.setenv("HOLDFAST_SOURCE_BUCKETS", f"reports, {name}")
+        assert "HOLDFAST_SOURCE_BUCKETS names the bucket of HOLDFAST_BLOBS_URL" in refusal()

@@ -76,7 +76,7 @@ def test_a_model_is_sent_what_its_table_says_and_nothing_else(loaded):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("[providers.fast.prices]\nx = { output = 1 }", "[providers.fast] in {file} prices.x.input: "),
+        ("[providers.fast.prices]\nx = { output = 1 }", "[providers.fast] in {file} prices.x: "),
         ('[providers.fast]\nfree = "perhaps"', "[providers.fast] in {file} free: "),
         ("[providers.fast]\nprice = 1", "[providers.fast] in {file} price: "),
         ('[providers.fast]\nwire = "anthropic"', "[providers.fast] in {file} wire: "),

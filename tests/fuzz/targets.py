@@ -10,7 +10,7 @@ from pathlib import Path
 from holdfast.core import languages
 from holdfast.core.errors import HoldfastError
 from holdfast.core.text import plain
-from holdfast.documents import chunk, language, text_units
+from holdfast.documents import chunk, language, page_cleaning, text_units
 from holdfast.documents.chunk import ChunkOptions
 from holdfast.documents.parse import (
     containers,
@@ -22,6 +22,7 @@ from holdfast.documents.parse import (
     machine_data,
     mail,
     notebooks,
+    paid,
     passages,
     pdf,
     pdf_characters,
@@ -47,15 +48,23 @@ from holdfast.documents.sources import (
     git_protocol,
     page_titles,
     patterns,
+    robots,
     s3,
     sitemap,
     xml_events,
 )
 from holdfast.documents.sources.source import SourceError
-from holdfast.kinds import qa
-from holdfast.providers import event_stream, extractive
+from holdfast.kinds import graph_answers, graph_names, graph_windows, outlines, qa, topic_maps
+from holdfast.kinds.flows import checker, conditions, templates
+from holdfast.kinds.flows.conditions import ConditionError
+from holdfast.kinds.topic_maps import MapLine
+from holdfast.providers import cooccurrence, event_stream, extractive
+from holdfast.providers import documents as document_client
 from holdfast.search import answer_prompt, citations, facts, letter_folding, snippet, stem, titles, tokenizer
 from holdfast.search.answer_prompt import PromptSource
+from holdfast.service import mind_map_forms
+from holdfast.service.mind_maps import MapTopic, MindMap
+from holdfast.store.derived.outlines import OutlineChunk, OutlineParts
 
 Target = Callable[[str], object]
 _SCHEMA = {"properties": {name: {"type": "string"} for name in ("name", "date", "email", "a")}}
@@ -86,6 +95,15 @@ def _decoded(encoding: str) -> Target:
 def _markdown(text: str) -> object:
     pages = texts.markdown_pages(text)
     return texts.markdown_title(pages[0].blocks), pages
+
+
+def _flow(read: Callable[[str], object]) -> Target:
+    def run(text: str) -> object:
+        with contextlib.suppress(HoldfastError, ConditionError):
+            return read(text)
+        return None
+
+    return run
 
 
 def _cut(parse: Callable[[str], list[Page]], options: ChunkOptions) -> Target:
@@ -184,6 +202,14 @@ def _sitemap(text: str) -> object:
     return None
 
 
+def _robots(text: str) -> object:
+    """The text as a file of rules, as one rule, and as the URL that is compared."""
+    rules = robots.rules_in(f"user-agent: *\n{text}")
+    rule = robots.rules_in(f"user-agent: *\ndisallow: /{text[: robots.MOST_RULE - 1]}")
+    ends = robots.RobotsRule("/*a*ab*b*$", allows=False)
+    return robots.allows(rules[:20], "http://h/a?b"), robots.allows([*rule, ends], f"http://h/{text[:5000]}")
+
+
 def _feed(text: str) -> object:
     """The text as a feed, as what is inside of one, and as the text of an entry."""
     for data in (text, f"<rss><channel>{text}", f"<feed><entry><content type='xhtml'>{text}"):
@@ -239,8 +265,58 @@ def _stream(text: str) -> object:
     return event_stream.cut(text, [3] * 10)
 
 
+def _graph_answer(text: str) -> object:
+    """The text as a model's answer about entities, as it is and as what is inside of its lists."""
+    nested = "{" + '"a":{' * (len(text) // 8)
+    for said in (text, '{"entities": [' + text, '{"relations": [{"source": "' + text, nested):
+        with contextlib.suppress(HoldfastError):
+            graph_answers.extraction(json.dumps({"content": said, "finish_reason": "length"}).encode())
+    return None
+
+
+def _paid_request(text: str) -> object:
+    """What a parser in the child says that it wants, and what its service answers."""
+    first = {"provider": "a", "endpoint": text, "model": text, "json": {"a": text + "{file}"}}
+    for request in (first, {"provider": text, "endpoint": "a", "model": "b", "form": {"a": text}}):
+        with contextlib.suppress(HoldfastError):
+            paid.checked("a:b", text, request)
+    return document_client._usage(_bytes(text))
+
+
 def _prompt(text: str) -> object:
     return answer_prompt.user_message(text, [PromptSource(text, text)] * 2, [("user", text)])
+
+
+def _outline(text: str) -> object:
+    """The text as the chunks of a document, and every line of it as a heading too."""
+    lines = plain(text).split("\n")
+    entries = [(len(line) % 5 + 1, line[:200], number // 50) for number, line in enumerate(lines)]
+    chunks = [
+        OutlineChunk(
+            number, number // 9, plain(text)[at : at + 400], tuple(lines[number % 7 : number % 7 + 2])
+        )
+        for number, at in enumerate(range(0, len(text), 400))
+    ]
+    for known in (entries, [], entries[:1]):
+        outline = outlines.of_document(OutlineParts("t", known, chunks, ()))
+        topic_maps.of_outline([MapLine(line.title, line.depth) for line in outline])
+        outlines.fitted(outline, 20)
+    return None
+
+
+def _map_answer(text: str) -> object:
+    """The text as what a model answers, and within an answer."""
+    topics = [{"title": line, "lines": [number]} for number, line in enumerate(text.split("\n"))]
+    for said in (text, '{"topics": ' + text, json.dumps({"topics": topics}), '{"topics":[' * 40 + text):
+        reading = topic_maps.read(json.dumps({"content": said}).encode(), 300)
+        topic_maps.missing(reading.topics, 300)
+    return None
+
+
+def _map_forms(text: str) -> object:
+    topics = [MapTopic("", line, 1, False, False, False, (), 0, ()) for line in text.split("\n")]
+    drawn = MindMap(1, text, topics)
+    return mind_map_forms.markdown(drawn), mind_map_forms.svg(drawn), mind_map_forms.outline(drawn)
 
 
 # Read by a library in C: building a tree of deeply nested elements takes the square of their depth. It runs
@@ -280,6 +356,7 @@ TARGETS: dict[str, Target] = {
     "message": lambda text: mail.pages_of(mail.parsed_eml(_bytes("From: a\nMIME-Version: 1.0\n" + text))),
     "code": source_code.pages,
     "name of a member": containers.plain_name,
+    "request of a paid parser": _paid_request,
     "machine data": machine_data.readable_text,
     "lines of a PDF": _pdf_lines,
     "columns and tables of a PDF": _pdf_columns,
@@ -308,9 +385,15 @@ TARGETS: dict[str, Target] = {
     "title": lambda text: titles._terms(text, text),
     "mark of a question": lambda text: qa.mark_of(text[: qa.MOST_QUESTION]),
     "extract without a model": _fields,
+    "flow": _flow(checker.read),
+    "steps of a flow": _flow(lambda text: checker.read(f"flow: a\nversion: 1\nsteps:\n  - {text}")),
+    "condition of a flow": _flow(conditions.parse),
+    "template of a flow": _flow(templates.parse),
+    "clean pages": lambda text: page_cleaning.cleaned(_lines(Role.PARAGRAPH)(text), page_cleaning.ALL),
     "feed": _feed,
     "lines of a Git server": _git_lines,
     "listing of a bucket": _bucket_listing,
+    "robots.txt": _robots,
     "sitemap": _sitemap,
     "title of a page": lambda text: page_titles.title_of(_bytes(text)),
     "path and patterns": lambda text: patterns.PathFilter(("*a*b*/*?x",), ("*" + text[:255],)).accepts(text),
@@ -318,5 +401,15 @@ TARGETS: dict[str, Target] = {
     "facts": facts.of,
     "check an answer": _checked_answer,
     "stream of a model": _stream,
+    "entities of a model": _graph_answer,
+    "entities without a model": cooccurrence.graph,
+    "names of entities": lambda text: (graph_names.normalised(text), graph_names.displayed(text)),
+    "blocks of names": lambda text: graph_names.blocks(
+        [name for line in text.split("\n") if (name := graph_names.normalised(line))]
+    ),
+    "windows": lambda text: graph_windows.windows(text.split("\n")),
     "prompt of an answer": _prompt,
+    "outline of a document": _outline,
+    "answer with a map": _map_answer,
+    "forms of a map": _map_forms,
 }

@@ -2,13 +2,14 @@
 
 import contextlib
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import select, update
 
 from holdfast.core.records import RunRecord
+from holdfast.core.retry import Backoff
 from holdfast.core.states import Lane
 from holdfast.documents.blobs import LocalBlobs
 from holdfast.documents.fetch import FetchLimits
@@ -19,13 +20,16 @@ from holdfast.engine.sweep import SweepRules
 from holdfast.engine.wakeups import Recorder
 from holdfast.kinds import index
 from holdfast.ledger.exchanges import Policy
+from holdfast.ledger.prices import PriceTable
+from holdfast.providers.documents import DocumentProvider
 from holdfast.service.collections import Collections
-from holdfast.service.documents import Documents, Upload, UploadResult
+from holdfast.service.documents import Documents
 from holdfast.service.edits import Edits
 from holdfast.service.requests import RequestContext
 from holdfast.service.search import Searching
+from holdfast.service.uploads import Upload, UploadResult
 from holdfast.store.base.database import Database
-from holdfast.store.base.schema import chunks, orders, tasks
+from holdfast.store.base.schema import carriers, chunks, orders, tasks
 from holdfast.store.features import open_database
 from holdfast.store.library.documents import Document
 from holdfast.store.protocol import claims, prune
@@ -65,8 +69,19 @@ class Asking(Parser):
 class IndexingInstall:
     """Everything of an installation in one process. What was paid is what the meter says."""
 
-    def __init__(self, url: str, folder: Path, meter: Meter, parser: Parser, **choices: Any) -> None:
+    def __init__(
+        self,
+        url: str,
+        folder: Path,
+        meter: Meter,
+        parser: Parser,
+        services: Mapping[str, str] | None = None,
+        prices: PriceTable = PRICES,
+        **choices: Any,
+    ) -> None:
+        """`services` are paid services that parsers may ask, by name; the meter plays all of them."""
         self.url, self.folder, self.meter, self.parser = url, folder, meter, parser
+        self.services, self.prices = services or {}, prices
         self.choices = index.Choices(**{"provider": "meter", "model": MODEL} | choices)
         self._undo = contextlib.ExitStack()
         self.shelf = LocalBlobs(folder / "blobs")
@@ -88,16 +103,24 @@ class IndexingInstall:
         db = self._database()
         provider = self.meter.provider()
         self._undo.callback(provider.close)
+        indexing = index.Index(db, self.shelf, parser or self.parser, services=self.services)
         parts = EngineDependencies(
-            kinds=[index.Index(db, self.shelf, parser or self.parser).kind()],
-            providers={"meter": provider},
-            prices=PRICES,
+            kinds=[indexing.kind()],
+            providers={"meter": provider, **{name: self._reading(name) for name in self.services.values()}},
+            prices=self.prices,
             sender=self.sender,
             rules=SweepRules(interval=0.0, tidy_every=0.0),
-            policy=Policy(poll=0.01, nap=0.02),
+            policy=Policy(poll=0.01, nap=0.02, backoff=Backoff(first=0.005, most=0.02)),
             owner=owner,
         )
         return Engine(db, parts)
+
+    def _reading(self, identity: str) -> DocumentProvider:
+        client = self.meter.document_provider(
+            lambda digest: self.shelf.path(digest).open("rb"), name=identity, max_answer=64 * 1024
+        )
+        self._undo.callback(client.close)
+        return client
 
     def _library(self, engine: Engine) -> tuple[Documents, Collections]:
         fetching = FetchLimits(allow_private=True, seconds=10.0)
@@ -167,6 +190,15 @@ class IndexingInstall:
         def body(tx: Any) -> None:
             for column in (tasks.c.lease_until, tasks.c.due_at, tasks.c.age, orders.c.deadline):
                 tx.execute(update(column.table).where(column > seconds).values({column: column - seconds}))
+
+        self.db.write("by_hand", body)
+
+    def die(self) -> None:
+        """Every worker so far is dead, and others know it."""
+
+        def body(tx: Any) -> None:
+            tx.execute(update(tasks).where(tasks.c.state == "running").values(lease_until=1.0))
+            tx.execute(update(carriers).values(lease_until=1.0, ended_at=1.0))
 
         self.db.write("by_hand", body)
 

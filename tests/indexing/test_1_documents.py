@@ -6,8 +6,8 @@ import pytest
 
 from holdfast.core.errors import BadRequestError, NotFoundError
 from holdfast.core.states import Disposition, Status
-from holdfast.service.documents import Upload
 from holdfast.service.requests import RequestContext
+from holdfast.service.uploads import Upload
 from holdfast.store.library import documents
 from holdfast.store.protocol import claims
 from tests.indexing.install import WISH, endings

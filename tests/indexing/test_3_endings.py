@@ -3,12 +3,14 @@
 import threading
 
 import pytest
+from sqlalchemy import update
 
 from holdfast import faults
 from holdfast.core.errors import NotFoundError
 from holdfast.core.states import Disposition, Status
-from holdfast.service.documents import Upload
 from holdfast.service.requests import RequestContext
+from holdfast.service.uploads import Upload
+from holdfast.store.base.schema import documents, heads, runs
 from holdfast.store.library import document_members, document_requests
 from tests.documents import files, pdfs
 from tests.indexing import books
@@ -307,3 +309,30 @@ def test_an_upload_that_is_cut_off_is_there_with_its_request_or_not_at_all(insta
     assert len(listed) == happened
     assert len(install.work()) == happened
     assert len(install.find("windmill")) == happened
+
+
+def stranded(install, document):
+    """The run is as a death between its last slice and its publication would leave it, were they apart."""
+
+    def body(tx):
+        live = {"status": "running", "finished_at": None}
+        tx.execute(update(runs).where(runs.c.id == document.run_id).values(**live))
+        unpublished = {"status": "running", "published_generation": 0, "visible": False}
+        tx.execute(update(heads).where(heads.c.id == document.head_id).values(**unpublished))
+        facts = {"pages": None, "format": None, "chunks": None, "properties": None}
+        tx.execute(update(documents).where(documents.c.id == document.id).values(**facts))
+
+    install.db.write("by_hand", body)
+
+
+@pytest.mark.g4
+def test_a_stranded_run_is_published_with_the_facts_of_its_document(install):
+    """The sweep leaves that to a task, so that the hook of the kind writes pages and properties."""
+    document = install.indexed(books.plain(30), "book.pdf")
+    stranded(install, document)
+    assert install.document(document.id).pages is None
+    install.engine.sweep()
+    install.work()
+    document = install.document(document.id)
+    assert (document.status, document.published_generation) == (Status.SUCCESS, 1)
+    assert (document.pages, document.format, document.chunks) == (30, "pdf", 30)

@@ -4,7 +4,7 @@ import pytest
 
 from holdfast.core.errors import BadRequestError
 from holdfast.core.states import Disposition
-from holdfast.service.documents import Upload
+from holdfast.service.uploads import Upload
 from tests.documents.prose import Prose
 from tests.indexing import books
 from tests.indexing.install import WISH

@@ -9,7 +9,7 @@ from sqlalchemy import insert, update
 from holdfast import faults
 from holdfast.core.errors import BadRequestError, NotFoundError
 from holdfast.core.states import Disposition, Status
-from holdfast.service.documents import Upload
+from holdfast.service.uploads import Upload
 from holdfast.store.base.schema import budgets
 from tests.documents.prose import Prose
 from tests.indexing.install import WISH

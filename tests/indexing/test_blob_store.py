@@ -9,8 +9,8 @@ from holdfast.core.errors import BadRequestError
 from holdfast.documents.blobs import LocalBlobs
 from holdfast.documents.blobs_s3 import S3Blobs
 from holdfast.service import blob_identity
-from holdfast.service.documents import Upload
 from holdfast.service.requests import RequestContext
+from holdfast.service.uploads import Upload
 from holdfast.store.features import open_database
 from tests.documents import s3_server
 

@@ -8,8 +8,8 @@ from holdfast import bootstrap, settings
 from holdfast.core.errors import StoreUnavailableError
 from holdfast.documents import blobs_s3
 from holdfast.service import maintenance
-from holdfast.service.documents import Upload
 from holdfast.service.requests import RequestContext
+from holdfast.service.uploads import Upload
 from tests.documents import s3_server
 
 WISH = RequestContext()

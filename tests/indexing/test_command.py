@@ -15,8 +15,8 @@ from holdfast.chaos.waiting import until
 from holdfast.chaos.worker_processes import PROGRAM
 from holdfast.cli import index_command
 from holdfast.service import folder
-from holdfast.service.documents import Upload
 from holdfast.service.requests import RequestContext
+from holdfast.service.uploads import Upload
 from holdfast.store.features import open_database
 from holdfast.store.library import documents
 from holdfast.store.views import run_summaries

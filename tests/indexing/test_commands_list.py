@@ -7,8 +7,8 @@ from contextlib import closing
 import pytest
 
 from holdfast import bootstrap, settings
-from holdfast.service.documents import Upload
 from holdfast.service.requests import RequestContext
+from holdfast.service.uploads import Upload
 from holdfast.store.library import document_members
 from tests.commands import caller
 
@@ -40,6 +40,27 @@ def test_a_document_shows_what_it_contains_and_what_it_lies_in(holdfast, papers)
     shown = json.loads(holdfast("documents", "show", box, "--json")[1])
     assert [(each["id"], each["name"]) for each in shown["children"]] == [(child, "ropes.txt")]
     assert f"{box} (anchors.txt)" in holdfast("documents", "show", child)[1]
+
+
+def test_a_file_is_indexed_under_an_external_id(holdfast, papers, tmp_path):
+    """The same id is the same document, which `--prune` leaves alone; an id is for one file."""
+    file = tmp_path / "tide.txt"
+    index = ("index", file, "-c", "papers", "--external-id", "cms/7", "--no-wait", "--json")
+    for text, counted in (("High.", (1, 0)), ("Low.", (0, 1))):
+        file.write_text(text)
+        code, out, _ = holdfast(*index)
+        assert (code, (json.loads(out)["new"], json.loads(out)["changed"])) == (0, counted)
+    assert holdfast("index", tmp_path, "-c", "papers", "--external-id", "x")[0] == 2
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert (
+        json.loads(holdfast("index", empty, "-c", "papers", "--prune", "--no-wait", "--json")[1])["removed"]
+        == 2
+    )
+    (left,) = json.loads(holdfast("documents", "list", "--external-id", "cms/7", "--json")[1])
+    assert (left["external_id"], left["index_generation"]) == ("cms/7", 2)
+    described = holdfast("documents", "describe", left["id"], "--external-id", "cms/8", "--json")[1]
+    assert json.loads(described)["external_id"] == "cms/8"
 
 
 def test_collections_are_listed_and_shown(holdfast, papers):

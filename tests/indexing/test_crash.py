@@ -10,8 +10,8 @@ from holdfast import bootstrap, settings
 from holdfast.chaos.waiting import until
 from holdfast.chaos.worker_processes import WorkerProcess
 from holdfast.core.states import Status, TaskState
-from holdfast.service.documents import Upload
 from holdfast.service.requests import RequestContext
+from holdfast.service.uploads import Upload
 from holdfast.store.views import reads
 from holdfast.testing.meter import Meter
 from holdfast.worker import sender

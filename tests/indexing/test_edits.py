@@ -11,6 +11,7 @@ from holdfast.core.states import Disposition, Status
 from holdfast.engine.events import Ending
 from holdfast.service.edits import EditState
 from holdfast.service.requests import RequestContext
+from holdfast.store.library import document_requests
 from holdfast.store.library.document_edits import ChunkChange
 from tests.documents import pdfs
 from tests.indexing import books
@@ -285,3 +286,35 @@ def test_a_document_of_which_everything_is_switched_off_is_empty_but_there(insta
     assert (document.status, document.chunks, install.texts(document)) == (Status.SUCCESS, 0, [])
     edit(install, document, 0, ON)
     assert install.texts(install.document(document.id)) == ["Only this."]
+
+
+def switched_off_just_before(install, book, monkeypatch, name):
+    """The third chunk is switched off by somebody else after `name` was called with the document as read."""
+    real, seen = getattr(document_requests, name), []
+
+    def first(*arguments, **more):
+        if not seen:
+            seen.append(chunks(install, book)[2])
+            install.edits.change(ANN, book.id, seen[0].id, OFF)
+        return real(*arguments, **more)
+
+    monkeypatch.setattr(document_requests, name, first)
+    return seen
+
+
+def test_an_edit_made_while_a_document_is_indexed_again_is_kept(install, monkeypatch):
+    """The request is for the edits that the document has when its head is locked."""
+    book = install.indexed(books.plain(5), "book.pdf")
+    seen = switched_off_just_before(install, book, monkeypatch, "ask")
+    install.documents.index(WISH, book.id, force=True)
+    install.work()
+    assert seen[0].text not in install.texts(install.document(book.id))
+
+
+def test_an_edit_made_while_a_file_is_replaced_is_kept(install, monkeypatch):
+    """Where the text still exists in the new file."""
+    book = install.indexed(books.plain(5), "book.pdf")
+    seen = switched_off_just_before(install, book, monkeypatch, "set_source")
+    install.put(book.id, books.plain(6), "book.pdf")
+    install.work()
+    assert seen[0].text not in install.texts(install.document(book.id))

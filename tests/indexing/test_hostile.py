@@ -10,7 +10,7 @@ from holdfast import settings
 from holdfast.chaos.worker_processes import PROGRAM
 from holdfast.core.errors import BadRequestError
 from holdfast.service import folder
-from holdfast.service.documents import Upload
+from holdfast.service.uploads import Upload
 from tests.indexing.background_worker import BackgroundWorker
 from tests.indexing.install import WISH, endings
 

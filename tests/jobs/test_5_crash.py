@@ -5,9 +5,9 @@ import pytest
 from holdfast import bootstrap
 from holdfast.chaos.waiting import until
 from holdfast.core.states import LIVE, Status, TaskState
-from holdfast.service.documents import Upload
 from holdfast.service.jobs import JobRequest
 from holdfast.service.requests import RequestContext
+from holdfast.service.uploads import Upload
 from holdfast.store.views import reads
 from holdfast.testing.meter import Meter
 from tests.jobs.install import Author, paragraphs

@@ -2,7 +2,16 @@
 
 import pytest
 
+from holdfast import bootstrap
 from holdfast.cli import costs, terminal
+from holdfast.engine.job_specs import JobEstimate
+from holdfast.kinds import model_calls, parameters, raptor_estimates, raptor_nodes
+from holdfast.kinds.raptor_nodes import TreeMember
+from holdfast.kinds.summaries import SummaryRules
+from holdfast.service import estimates
+from holdfast.service.estimate_clock import EstimateTimeoutError
+from holdfast.store.jobs import job_sources
+from holdfast.vectors import encoding
 from tests.jobs.install import ask, done, paragraphs
 
 SUM_UP = {"sort": "prompt", "params": {"instruction": "Sum this up.", "answer_tokens": 50}}
@@ -126,3 +135,59 @@ def test_a_person_at_a_terminal_may_say_no(small, monkeypatch):
     assert not costs.agreed(console, estimate, "the job", yes=False)
     assert costs.agreed(console, estimate, "the job", yes=True)
     assert len(items) == 1
+
+
+class StoppedError(Exception):
+    """The time for the estimate is over."""
+
+
+def stop():
+    raise StoppedError
+
+
+@pytest.mark.parametrize("kind", ["raptor", "graph", "mindmap"])
+def test_the_estimate_of_a_whole_job_ends_when_its_time_is_over(small, kind):
+    """The kind itself looks at the clock, and what comes of it says what to do."""
+    small.shelf(paragraphs("alpha", 2))
+    engine, spec = small.runtime.engine, small.runtime.engine.registry.requested_job(kind)
+    (source,) = job_sources.ready(engine.db, "default", "shelf", limit=2)
+    looked = [(source.document, source.head_id, source.generation)]
+    model, checked = model_calls.model(small.runtime.supplies), parameters.checked(spec, {})
+    with pytest.raises(StoppedError):
+        spec.estimate_job(JobEstimate("default", "shelf", checked, looked, model, engine.db, stop))
+    timed = bootstrap.AppServices(small.runtime).estimates(1e-6)
+    with pytest.raises(EstimateTimeoutError, match="fewer documents"):
+        timed.of_job("default", "shelf", kind, {})
+
+
+def test_the_estimate_of_a_whole_job_is_of_so_many_chunks_at_most(small, monkeypatch):
+    """It looks at the first documents, at one at least, and says that they are a sample."""
+    small.shelf(*(paragraphs(name, 4) for name in ("alpha", "beta", "gamma")))
+    whole = small.estimate("raptor")
+    monkeypatch.setattr(estimates, "MOST_CHUNKS", 2)
+    sample = small.estimate("raptor")
+    assert (whole.estimated_from, sample.estimated_from) == ("3 documents", "a sample of 1 of 3 documents")
+    assert sample.forecast.calls > 0
+
+
+class CountedMember(TreeMember):
+    """A member that counts how often its name is read."""
+
+    reads = 0
+
+    @property
+    def name(self):
+        CountedMember.reads += 1
+        return self.digest
+
+
+def test_the_estimate_of_themes_reads_each_chunk_a_few_times(small):
+    """Not once for every other chunk: a collection may have very many."""
+    vectors = [encoding.encode([float(n % 7), float(n % 11), 1.0]) for n in range(300)]
+    members = [CountedMember(f"{n}", each, None, None, (), None, f"d{n}") for n, each in enumerate(vectors)]
+    model = model_calls.model(small.runtime.supplies)
+    rules = SummaryRules(100, "")
+    tree = raptor_estimates.TreeEstimate(small.runtime.db, "default", model, rules, 5, lambda: None)
+    tree.tiers(members, {})
+    assert len(raptor_nodes.items(members)) == 300
+    assert CountedMember.reads < 20 * len(members)

@@ -48,7 +48,7 @@ def test_what_is_frozen_and_what_is_paid_for_is_as_it_was(own):
     text, schema = "The ferry leaves at noon.", {"type": "object", "properties": {"name": {"type": "string"}}}
     call = qa._call(model, qa.instruction(3, "Short."), text, 3)
     assert call.key("default") == "187b7f23f30a9cccbf533eea563a35399caac768f89b3353977ab45c850c930a"
-    call = extract._call(model, text, schema, "")
+    call = extract.call_for(model, text, schema, "")
     assert call.key("default") == "4c68f12508a89ce4e0e9edcc8a24fce3ce041f492713a1be118a5076c19d94c9"
 
 
@@ -91,7 +91,7 @@ def test_a_wrong_parameter_is_named_and_an_unknown_kind_is_told_what_there_is(ow
         assert (said.status, said.code, name in said.message) == (400, "bad_params", True), said.message
     said = ask(own.client, "sonnets")
     assert (said.status, said.code) == (400, "unknown_kind")
-    assert "known are: extract, letters, note, qa, raptor, words" in said.message
+    assert "known are: extract, graph, letters, mindmap, note, qa, raptor, words" in said.message
     assert own.client.get("jobs?kind=sonnets").code == "unknown_kind"
     assert own.client.get("jobs").json["jobs"] == []
 
@@ -101,13 +101,13 @@ def test_kinds_and_their_parameters_are_in_the_description(own):
     own.shelf(TEXT)
     listed = own.client.get("kinds").json
     kinds = {one["kind"]: one for one in listed["jobs"]}
-    assert sorted(kinds) == ["extract", "letters", "note", "qa", "raptor", "words"]
+    assert sorted(kinds) == ["extract", "graph", "letters", "mindmap", "note", "qa", "raptor", "words"]
     assert kinds["words"]["params"]["properties"]["least"]["maximum"] == 9
     assert (kinds["letters"]["estimates"], kinds["words"]["estimates"]) == (False, True)
     assert {"letters", "qa", "prompt", "webhook"} <= {one["sort"] for one in listed["actions"]}
     schemas = own.client.get("openapi.json").json["components"]["schemas"]
     assert schemas["NewJob"]["properties"]["kind"]["enum"] == [
-        *("qa", "extract", "raptor", "letters", "words", "note")
+        *("qa", "extract", "raptor", "graph", "mindmap", "letters", "words", "note")
     ]
     assert schemas["letters_result"]["properties"]["count"] == {"type": "integer"}
     assert "letters" in schemas["NewAction"]["properties"]["sort"]["enum"]

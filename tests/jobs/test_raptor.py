@@ -7,7 +7,7 @@ import pytest
 from holdfast.core.states import Status
 from holdfast.store.base.schema import derived_nodes, derived_sources
 from holdfast.store.derived import trees
-from tests.jobs.install import ask, done, paragraphs, results
+from tests.jobs.install import ask, done, job, paragraphs, results
 
 
 @pytest.fixture
@@ -82,6 +82,17 @@ def test_an_edit_pays_for_what_is_above_it(install):
     again, _ = calls_of(install)
     assert first >= 12
     assert 1 <= again <= 5
+
+
+def test_two_jobs_at_once(small):
+    """A second one is refused while the first is under way, whatever it asks for; nothing is paid twice."""
+    small.shelf(paragraphs("alpha", 12))
+    first = ask(small.client, "raptor")
+    second = ask(small.client, "raptor", scope="document")
+    assert (second.status, second.code) == (409, "duplicate")
+    small.work()
+    assert job(small.client, first.json["job_id"])["state"] == "success"
+    assert calls_of(small, scope="document")[0] == 0
 
 
 def test_scopes(small):

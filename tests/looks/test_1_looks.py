@@ -3,7 +3,10 @@
 import pytest
 
 from holdfast.core.errors import BadRequestError
-from holdfast.service.documents import Upload
+from holdfast.service.requests import RequestContext
+from holdfast.service.uploads import Upload
+from holdfast.store.library.document_edits import ChunkChange
+from tests.documents import pdfs
 from tests.looks.install import WISH, SourcesInstall, counts
 
 
@@ -36,6 +39,26 @@ def test_a_changed_item_is_a_new_generation_of_the_same_document(install):
         name: document.id for name, document in after.items()
     }
     assert [after[name].generation for name in ("a.txt", "b.txt")] == [2, 1]
+
+
+def test_edits_of_a_document_are_kept_when_its_file_changes_at_the_source(small):
+    """A chunk that a person switched off stays off where its text still exists."""
+    pages = [f"This is page number{n} of the book." for n in range(5)]
+    file = small.folder / "a.pdf"
+    file.write_bytes(pdfs.make(pages))
+    source = small.add()
+    small.work()
+    document = small.shelf()["a.pdf"]
+    edits = small.services.edits
+    one = edits.chunks(document, limit=10).chunks[2]
+    edits.change(RequestContext(actor="ann"), document.id, one.id, ChunkChange(enabled=False))
+    small.work()
+    file.write_bytes(pdfs.make([*pages, "A last page."]))
+    small.look(source)
+    small.work()
+    assert small.shelf()["a.pdf"].generation == 3
+    shown = edits.chunks(small.shelf()["a.pdf"], limit=100, with_disabled=False).chunks
+    assert [each.text for each in shown] == [*pages[:2], *pages[3:], "A last page."]
 
 
 def test_a_touched_file_with_the_same_bytes_is_unchanged(small):

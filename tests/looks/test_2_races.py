@@ -9,9 +9,11 @@ from holdfast import faults
 from holdfast.core.errors import NotFoundError
 from holdfast.core.records import Fenced
 from holdfast.core.states import Disposition
+from holdfast.store.base.schema import runs
 from holdfast.store.base.schema import source_items as items_table
 from holdfast.store.base.schema import sources as sources_table
-from holdfast.store.library import source_items
+from holdfast.store.library import document_members, source_items
+from tests.conformance.conftest import failing_once
 from tests.looks.install import LANES, WISH, counts
 
 FILES = 5
@@ -160,3 +162,89 @@ def test_two_sources_over_the_same_files_index_each_once(install, five):
     install.sources.remove(WISH, install.again(other), delete_documents=True)
     install.work()
     assert install.shelf() == {}
+
+
+OTHER_ITEM = {
+    "tenant": "default",
+    "source": "other",
+    "external_id": "x",
+    "version": "1",
+    "name": "x",
+    "url": None,
+    "state": "current",
+    "error_code": None,
+    "error_message": None,
+    "look": 1,
+    "change": "",
+}
+
+
+@pytest.fixture
+def ended(monkeypatch):
+    """The ids of the documents whose removal was brought to its end."""
+    ids = []
+    end = document_members.end_removal
+
+    def record(db, tenant, document_ids, actor):
+        ids.extend(document_ids)
+        end(db, tenant, document_ids, actor)
+
+    monkeypatch.setattr(document_members, "end_removal", record)
+    return ids
+
+
+def test_a_removal_that_is_rolled_back_deletes_no_document_that_is_shared_by_now(small, monkeypatch):
+    """The first try is rolled back, and before the second another item has the document: it stays."""
+    small.write("a.txt", "Apples are red.")
+    small.write("b.txt", "Bananas are yellow.")
+    source = small.add(prune=True)
+    small.work()
+    document = small.shelf()["a.txt"]
+    (small.folder / "a.txt").unlink()
+    tries = []
+
+    def own_document(tx, tenant, collection, item):
+        tries.append(item.external_id)
+        if len(tries) == 2:
+            tx.execute(source_items.PUT, OTHER_ITEM | {"document": item.document})
+        return own(tx, tenant, collection, item)
+
+    own = source_items.own_document
+    monkeypatch.setattr(source_items, "own_document", own_document)
+    with failing_once("remove_item.commit"):
+        small.look(source)
+    small.work()
+    assert tries == ["a.txt", "a.txt"]
+    assert small.shelf()["a.txt"].visible
+    assert small.shelf()["a.txt"].id == document.id
+
+
+def test_a_removal_whose_answer_was_lost_is_brought_to_its_end(install, ended):
+    """It was committed; the second try finds nothing to remove, and still knows what the first removed."""
+    install.write("a.txt", "Apples are red.")
+    install.write("b.txt", "Bananas are yellow.")
+    source = install.add(prune=True)
+    install.work()
+    document = install.shelf()["a.txt"]
+    (install.folder / "a.txt").unlink()
+    with failing_once("remove_item.committed"):
+        install.look(source)
+    assert ended == [document.id]
+    assert set(install.shelf()) == {"b.txt"}
+
+
+@pytest.mark.parametrize("point", ["none", "take_item.commit", "take_item.committed"])
+def test_a_document_that_an_item_leaves_for_another_is_removed_by_the_source(install, ended, point):
+    """Its removal is brought to its end as any other is, and the history has it under the source's name."""
+    install.write("a.txt", "Apples are red.")
+    install.write("b.txt", "Bananas are yellow.")
+    source = install.add()
+    install.work()
+    document = install.shelf()["b.txt"]
+    install.write("b.txt", "Apples are red.")
+    with failing_once(point):
+        install.look(source)
+    assert ended == [document.id]
+    removals = select(runs.c.actor).where(runs.c.reason == "delete")
+    actors = {row.actor for row in install.db.read(lambda tx: tx.all(removals))}
+    assert actors == {f"source:{source.id}"}

@@ -1,6 +1,7 @@
 """Looks at sources of every type that is reached over the network, on servers of this machine."""
 
 import shutil
+import threading
 
 import pytest
 
@@ -33,6 +34,29 @@ def test_a_page_without_a_file_name_is_called_by_its_title(site, reaching):
     reaching.work()
     (document,) = reaching.shelf().values()
     assert (document.title, document.name) == ("All about apples", "All about apples.html")
+
+
+def test_pages_are_fetched_four_at_a_time(site, reaching):
+    """Each waits until four are there, and a fifth never is; every page becomes its document."""
+    four, lock, active, most = threading.Barrier(4), threading.Lock(), [], []
+
+    def answer(handler):
+        with lock:
+            active.append(handler.path)
+            most.append(len(active))
+        four.wait(60)
+        with lock:
+            active.remove(handler.path)
+        handler.send_response(200)
+        handler.end_headers()
+        handler.wfile.write(f"This is {handler.path}.".encode())
+
+    urls = [f"{site.url}/{number}.txt" for number in range(8)]
+    site.pages |= {f"/{number}.txt": answer for number in range(8)}
+    reaching.sources.add(WISH, "shelf", "urls", {"urls": urls})
+    reaching.work()
+    assert len(reaching.shelf()) == 8
+    assert max(most) == 4
 
 
 @pytest.mark.skipif(not shutil.which("git"), reason="serves repositories with git")

@@ -46,6 +46,25 @@ def test_new_content_may_cost_so_much_and_no_more(install, client, meter):
     assert client.get(f"documents/{document['id']}").json["published_generation"] == 1
 
 
+def test_an_edit_may_cost_so_much_and_no_more_and_is_on_the_bill(install, client, meter):
+    """Refused before it is sent, the old text answers on; asked again, only the new text is paid."""
+    document = client.indexed("The lamp costs ten.---The ferry is free.", options={"delimiter": "---"})["id"]
+    (chunk, _) = client.get(f"documents/{document}/chunks").json["chunks"]
+    before, billed = meter.totals().charges, client.get("bill?by=document").json
+    path = f"/api/v1/documents/{document}/chunks/{chunk['id']}"
+    edit = {"text": "The lamp costs twelve."}
+    assert client.call("PATCH", path, edit | {"max_cost": 0}).status == 202
+    assert (ended(install, document), meter.totals().charges) == ("over_max_cost", before)
+    assert client.get(f"documents/{document}/chunks").json["chunks"][0]["text"] == "The lamp costs ten."
+    assert client.post(f"documents/{document}/index", {"max_cost": 1}).status == 202
+    assert (ended(install, document), meter.totals().charges) == ("success", before + 1)
+    cost = client.get(f"documents/{document}").json["cost"]
+    assert (cost["paid_calls"], cost["reused_calls"]) == (1, 1)
+    after = client.get("bill?by=document").json
+    assert cost["paid"] > 0
+    assert after["total"] - billed["total"] == pytest.approx(cost["paid"])
+
+
 class Pages(BaseHTTPRequestHandler):
     served = 0
 

@@ -151,6 +151,71 @@ def test_what_is_wrong_inside_fails_the_job_and_leaves_nothing(bundle, install):
         assert left(install) == [0, 0, 0], name
 
 
+@pytest.fixture
+def edited_bundle(install):
+    """A document of three chunks, the first switched off, the second with another text."""
+    document = install.client.indexed("One.---Two.---Three.", options={"delimiter": "---"})["id"]
+    for number, body in ((0, {"enabled": False}), (1, {"text": "Better."})):
+        chunk = install.client.get(f"documents/{document}/chunks").json["chunks"][number]["id"]
+        assert (
+            install.client.call("PATCH", f"/api/v1/documents/{document}/chunks/{chunk}", body).status == 202
+        )
+        install.work()
+    return exported(install.client)
+
+
+def with_edits(**values):
+    return with_lines("edits.jsonl", lambda it: {**it, **values})
+
+
+EDITS = {
+    "a text that is a number": with_edits(text=7),
+    "a text that is empty": with_edits(text=""),
+    "an original that is a list": with_edits(original=["x"]),
+    "no original": with_edits(original=None),
+    "enabled is a word": with_edits(enabled="yes"),
+    "a page that is a truth": with_edits(page=True),
+    "a context of a megabyte": with_edits(context="x" * 1_000_000),
+    "an actor that no database keeps": with_edits(actor="\0"),
+    "places that are a text": with_edits(at="0"),
+    "a place that is a path": with_edits(at=[["../../etc/passwd", None, True, "m"]]),
+    "a place before the first": with_edits(at=[[-1, None, True, "m"]]),
+    "a place that is a truth": with_edits(at=[[True, None, True, "m"]]),
+    "a chunk that is not there": with_edits(at=[[99, None, True, "m"]]),
+    "a place far away": with_edits(at=[[2**31 - 1, None, False, "m"]]),
+    "one place of two edits": with_edits(at=[[0, None, False, "m"]]),
+    "ten thousand places": with_edits(at=[[0, None, False, "m"]] * 10_000),
+    "the same edit twice": with_lines("edits.jsonl", lambda it: {**it, "original": "One.", "context": ""}),
+    "a line that is no JSON": with_bytes("edits.jsonl", lambda raw: b"{" + raw),
+    "a line that is a list": with_bytes("edits.jsonl", lambda raw: b"[]\n" + raw),
+    "a deep line": with_bytes("edits.jsonl", lambda raw: b"[" * 100_000),
+    "an edit too many": with_bytes("edits.jsonl", lambda raw: raw + raw.splitlines()[0] + b"\n"),
+    "an edit too few": with_bytes("edits.jsonl", lambda raw: raw.splitlines()[0] + b"\n"),
+    "edits by the billion": with_lines("documents.jsonl", lambda it: {**it, "edits": 10**9}),
+}
+
+
+def test_edits_that_are_none_fail_the_job_and_leave_nothing(edited_bundle, install):
+    """Wrong types, huge values, chunks that are not there, the same edit twice: a clear code."""
+    other = install.key("other")
+    for name, spoil in EDITS.items():
+        said = other.upload("imports", spoil(edited_bundle), "shelf.zip")
+        assert said.status == 202, (name, said.raw)
+        install.work()
+        job = told(other, said)
+        assert (job["state"], (job["error"] or {}).get("code")) == ("failed", "bad_bundle"), name
+        assert left(install) == [0, 0, 0], name
+
+
+def test_edits_below_another_path_are_no_bundle(edited_bundle, install):
+    """A member has exactly its name, and a part that the manifest counts."""
+    edits = pieces(edited_bundle)[f"{PART}/edits.jsonl"]
+    for name in ("parts/../edits.jsonl", "edits.jsonl", "parts/00002/edits.jsonl", f"/{PART}/edits.jsonl"):
+        spoiled = packed({**pieces(edited_bundle), name: edits})
+        said = install.key("other").upload("imports", spoiled, "shelf.zip")
+        assert (said.status, said.code) == (400, "bad_bundle"), name
+
+
 def test_damage_that_the_checksum_finds(bundle, install):
     """A byte was changed on the way."""
     at = bundle.index(b"The lighthouse keeper")

@@ -11,8 +11,8 @@ from sqlalchemy import func, select
 from holdfast import bootstrap
 from holdfast.chaos.waiting import until
 from holdfast.core.states import LIVE, Status
-from holdfast.service.documents import Upload
 from holdfast.service.requests import RequestContext
+from holdfast.service.uploads import Upload
 from holdfast.store.base.schema import chunks, documents, heads
 from tests.live_install import mill as running
 from tests.moving.bundle_files import packed, pieces

@@ -48,6 +48,17 @@ IN_PHASES: tuple[Mutant, ...] = (
         by=f"{STORE}a_stranded_run_whose_kind_goes_on_is_planned_further[sqlite-]",
     ),
     mutant(
+        "sweep_publishes_without_the_hook_of_the_kind",
+        "G4",
+        Patch(
+            "engine/kinds.py",
+            "kind is None or kind.plan_next is not None or kind.publish is not None",
+            "kind is None or kind.plan_next is not None",
+        ),
+        by="tests/indexing/test_3_endings.py::"
+        "test_a_stranded_run_is_published_with_the_facts_of_its_document[sqlite]",
+    ),
+    mutant(
         "sweep_takes_a_queued_plan_for_none",
         "G4",
         Patch(

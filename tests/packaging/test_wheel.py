@@ -101,6 +101,7 @@ def test_the_core_runs_the_program_of_the_readme(core):
         (["worker"], "server"),
         (["index", "."], "server"),
         (["search", "anchors"], "server"),
+        (["mcp"], "mcp"),
         (["jobs", "show", "1"], "server"),
         (["sweep", "--once"], "celery"),
     ],

@@ -12,7 +12,13 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page
 AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text()
 # Chromium notes every refusal of the API; what the web UI makes of it is what the tests look at.
 EXPECTED = (
-    *("400 (Bad Request)", "401 (Unauthorized)", "404 (Not Found)", "409 (Conflict)"),
+    *(
+        "400 (Bad Request)",
+        "401 (Unauthorized)",
+        "404 (Not Found)",
+        "409 (Conflict)",
+        "412 (Precondition Failed)",
+    ),
     *("415 (Unsupported Media Type)", "ERR_ABORTED", "ERR_EMPTY_RESPONSE"),
     *("ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED", "ERR_CONNECTION_RESET"),
 )

@@ -18,13 +18,24 @@ def shelf(stand):
     broken = World(api).upload("shelf", "broken.pdf", b"%PDF-1.4 this is no PDF")
     until(lambda: api.document(name)["ready"], 30, "it is not indexed")
     until(lambda: api.document(broken)["index_status"] == "failed", 30, "it does not fail")
+    crew = api.text(
+        "shelf", "Crew", "Ann Archer and Ben Baker sail from Port Alder. Ben Baker met Cora Cole."
+    )
+    until(lambda: api.document(crew)["ready"], 30, "it is not indexed")
+    graph = api.call("POST", "collections/shelf/jobs", {"kind": "graph"})["job_id"]
     api.collection("bare")
     action = {"sort": "prompt", "name": "Abstract", "params": {"instruction": "Sum it up."}}
     api.call("POST", "collections/shelf/actions", action)
     api.call("PUT", "budgets", {"scope": "collection:bare", "hard": 5, "soft": 1})
     job = api.call("POST", "collections/shelf/jobs", {"kind": "qa", "params": {"limit": 3}})["job_id"]
     until(lambda: api.get(f"jobs/{job}")["job"]["state"] == "success", 60, "the job does not end")
+    until(lambda: api.get(f"jobs/{graph}")["job"]["state"] == "success", 60, "the graph is not built")
+    entity = api.get("collections/shelf/graph?q=Ben%20Baker")["entities"][0]
     return {
+        "graph": "/collections/shelf/graph",
+        "no graph": "/collections/bare/graph",
+        "entity": f"/collections/shelf/graph?entity={entity['key']}",
+        "report": f"/collections/shelf/graph?community={entity['community']}",
         "home": "/",
         "collection": "/collections/shelf",
         "actions": "/collections/shelf/actions",

@@ -47,3 +47,20 @@ def test_a_passage_is_edited_turned_off_and_restored(library, look):
         lambda: len(install.client.get(f"documents/{document}/edits").json["edits"]) == 1, 30, "not restored"
     )
     becomes(1, "The lamp costs ten.")
+
+
+def test_an_edit_of_a_version_that_is_not_the_latest_is_refused_and_says_so(library, look):
+    """Somebody else changed the passage while the dialog was open: nothing is overwritten, the text stays."""
+    install, document = library
+    page = look(f"http://127.0.0.1:{install.port}").open(f"/documents/{document}")
+    page.locator("#passages > li").nth(1).get_by_role("button", name="Edit").click()
+    page.locator("#edit-passage-text").fill("The lamp costs twelve.")
+    chunk = install.client.get(f"documents/{document}/chunks").json["chunks"][1]["id"]
+    path = f"/api/v1/documents/{document}/chunks/{chunk}"
+    assert install.client.call("PATCH", path, {"text": "The lamp costs eleven."}).status == 202
+    page.locator("#edit-passage-form .main").click()
+    problem = page.locator("#edit-passage-form .problem")
+    until(lambda: "has changed since" in problem.inner_text(), 30, "nothing was said")
+    assert page.locator("#edit-passage-text").input_value() == "The lamp costs twelve."
+    (edit,) = install.client.get(f"documents/{document}/edits").json["edits"]
+    assert edit["text"] == "The lamp costs eleven."

@@ -1,5 +1,7 @@
 """What an answer claims is checked against the sources that it cites, without understanding either."""
 
+import time
+
 import pytest
 
 from holdfast.search import citations, facts
@@ -57,3 +59,14 @@ def test_the_same_number_has_many_spellings():
     assert facts.of("1,200 or 1.200 or 1200 or 1'200").numbers == {"1200"}
     assert facts.of("3,5 and 3.50").numbers == {"3.5"}
     assert facts.of("on 3 March 2026, 2026-03-03 and 03.03.2026").dates == {(2026, 3, 3)}
+
+
+def test_an_answer_of_dots_is_checked_in_linear_time():
+    """Thousands of stops without an end of a sentence are looked through once."""
+
+    def seconds(size):
+        begin = time.process_time()
+        citations.check("." * size + "x", ["a source"])
+        return time.process_time() - begin
+
+    assert seconds(20_000) < 1  # it was 18 seconds

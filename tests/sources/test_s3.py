@@ -149,15 +149,35 @@ def test_a_listing_that_repeats_itself_ends(site, refused):
     assert refused("s3", {"bucket": "b", "endpoint": site.url}).message.endswith("repeats itself")
 
 
-@pytest.mark.parametrize("allowed", [False, True])
-def test_keys_of_the_installation_are_for_buckets_that_it_names(site, opened, monkeypatch, allowed):
-    """Otherwise a request without keys is not signed."""
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "installation")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+def test_a_listing_that_is_cut_without_a_next_page_is_not_taken_for_whole(site, refused):
+    """What is not listed would count as gone."""
+    contents = b"<IsTruncated>true</IsTruncated><Contents><Key>a.txt</Key><Size>3</Size></Contents>"
+    site.page("/b/", b"<ListBucketResult>" + contents + b"</ListBucketResult>")
+    error = refused("s3", {"bucket": "b", "endpoint": site.url})
+    assert (error.code, "is cut" in error.message) == ("bad_source", True)
+
+
+@pytest.mark.parametrize(
+    ("named", "allowed"), [("c", False), ("b", False), ("c@{url}", False), ("b@{url}", True)]
+)
+def test_keys_of_the_installation_are_for_endpoints_that_it_names(site, opened, monkeypatch, named, allowed):
+    """Otherwise a request without keys is not signed, and no token of a session is sent."""
+    for name in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY", "SESSION_TOKEN"):
+        monkeypatch.setenv(f"AWS_{name}", "installation")
     site.page("/b/", b"<ListBucketResult/>")
-    source = opened("s3", {"bucket": "b", "endpoint": site.url}, buckets=("b",) if allowed else ("c",))
+    options = {"bucket": "b", "endpoint": site.url}
+    source = opened("s3", options, buckets=(named.format(url=site.url),))
     assert list(source.list("").items) == []
-    assert ("installation" in site.asked[0][1].get("Authorization", "")) is allowed
+    headers = {name.lower(): value for name, value in site.asked[0][1].items()}
+    assert ("installation" in headers.get("authorization", "")) is allowed
+    assert ("x-amz-security-token" in headers) is allowed
+
+
+def test_keys_of_the_installation_are_for_buckets_of_amazon_that_it_names():
+    """A name alone is enough for them."""
+    for bucket, allowed in (("b", True), ("c", False)):
+        source = open_source(SourceSpec("s3", {"bucket": bucket}), SourceLimits(buckets=("b",)))
+        assert (source._find_credentials is not None) is allowed
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,7 @@ def test_a_page_is_asked_for_again_with_the_validators_of_its_version(site, open
         (b"<meta charset='latin-1'><title>caf\xe9 a/b</title>", "café a-b.html"),
         (b"<title>never closed", "127.0.0.1.html"),
         (b"<meta charset=nonsense><title>x</title>", "127.0.0.1.html"),
+        (b"<meta charset=punycode><title>a codec of quadratic time-</title>", "127.0.0.1.html"),
     ],
 )
 def test_a_page_whose_url_has_no_file_name_is_named_by_its_title(site, opened, content, head, name):

@@ -40,12 +40,12 @@ GROWN = {
         SELECT 1 + n / 100, 1 + n % 2, 0, 1, n % 100, 'words', 'key-' || n,
         'all ' || CASE WHEN n % 70 = 0 THEN 'week ' ELSE '' END || 'w' || (n % 5000) FROM g""",
     "documents": """tenant, id, collection, title, source, digest, size, created_at, updated_at, deleted,
-        options, chunks, thumbnail, gaps
+        options, chunks, thumbnail, gaps, external_id
         SELECT 'default', 'old-' || n,
         CASE WHEN n % 10000 = 5 THEN 'rare' WHEN (n / 100) % 2 = 1 THEN 'c7' ELSE 'c' || (n % 100) END,
         'Title of ' || n, 'text', 'd' || n, 1, 1.0, n, n % 1000 = 9,
         CASE WHEN n % 1000 = 8 THEN '{}' END, 1, CASE WHEN n % 2 = 0 THEN 'd' || n END,
-        CASE WHEN n % 1000 = 7 THEN '[]' END FROM g""",
+        CASE WHEN n % 1000 = 7 THEN '[]' END, CASE WHEN n % 2 = 0 THEN 'x' || n END FROM g""",
     "document_members": """tenant, parent, child
         SELECT 'default', 'old-' || (n % 1000), 'old-' || n FROM g""",
     "document_values": """tenant, document, position, collection, path, kind, key
@@ -61,6 +61,10 @@ GROWN = {
         SELECT 'default', 'old-' || (1 + n / 100), 'd' || n, '', 'words', 'words', true, 'm' || n, 5, '', 1.0
         FROM g""",
     "page_texts": """tenant, key, head_id, data, created_at
+        SELECT 'default', 'k' || n, 1 + n / 10, '{}', 1.0 FROM g""",
+    "flows": """tenant, name, version, source, digest, actor, created_at
+        SELECT 'default', 'flow' || (n / 10), n % 10, 'x', 'd' || n, 'a', 1.0 FROM g""",
+    "step_outputs": """tenant, key, head_id, output, created_at
         SELECT 'default', 'k' || n, 1 + n / 10, '{}', 1.0 FROM g""",
     "word_counts": """head_id, generation, slice, chunks, length, terms
         SELECT n, 1 + n % 2, 0, 100, 200, :terms FROM g""",
@@ -129,6 +133,7 @@ SMALL = {
     "quotas": "one row for a tenant",
     "collections": "made by people",
     "actions": "made by people",
+    "keeps": "one row for an action, which people make",
     "sources": "made by people, a limited number for a tenant",
     "rounds": "one row for a collection that is being changed",
 }

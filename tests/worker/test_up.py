@@ -75,7 +75,7 @@ def test_a_first_visit_finds_a_service_with_something_in_it(install):
 
     until(lambda: "harbour-handbook.md" in found(), 60, "the sample is never indexed")
     until(
-        lambda: len(request("/collections/sample/documents")["documents"]) == 5, 60, "documents are missing"
+        lambda: len(request("/collections/sample/documents")["documents"]) == 12, 60, "documents are missing"
     )
     assert "sample started" in up.said()
     up.tell(signal.SIGINT)

@@ -18,6 +18,7 @@ from holdfast.bootstrap import AppServices
 from holdfast.core import filters
 from holdfast.core.errors import HoldfastError
 from holdfast.core.records import TENANT
+from holdfast.service import search_pages
 from holdfast.service.access import Identity
 from holdfast.service.answers import AnswerPiece, AskRequest, CitedAnswer
 from holdfast.service.error_table import row_of
@@ -30,8 +31,14 @@ EVENTS = (
     "(unchecked; one that is `at` 0 begins anew), then `sentence` for each checked one, then `done` with the "
     "cost. Or `refused` instead of all but `sources`; or `error`, after which nothing comes."
 )
+# One event, as it is told apart by those who check responses against the schema.
+EVENT = {
+    "type": "object",
+    "required": ["event", "data"],
+    "properties": {"event": {"type": "string"}, "data": {"type": "string"}},
+}
 STREAMED: dict[int | str, dict[str, Any]] = {
-    200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}, "description": EVENTS}
+    200: {"content": {"text/event-stream": {"schema": EVENT}}, "description": EVENTS}
 }
 HEADERS = {"X-Accel-Buffering": "no"}
 """A proxy that collects a response before it passes it on would keep the first words back."""
@@ -58,6 +65,7 @@ def _request(caller: Identity, collections: list[str], body: AskBody) -> AskRequ
         None if body.documents is None else [each for each in body.documents if TENANT.fullmatch(each)]
     )
     only = None if body.filter is None else filters.parse(body.filter)
+    mode, graph = search_pages.modes(body.mode)
     return AskRequest(
         caller.tenant,
         collections,
@@ -65,10 +73,12 @@ def _request(caller: Identity, collections: list[str], body: AskBody) -> AskRequ
         body.k,
         documents,
         filters.both(caller.only, only),
-        body.mode,
+        mode,
         body.max_tokens,
         body.fresh,
         nano_dollars(body.max_cost),
+        rerank=body.rerank,
+        graph=graph,
     )
 
 

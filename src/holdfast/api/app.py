@@ -18,9 +18,13 @@ from holdfast.api import (
     document_history,
     documents,
     errors,
+    flows,
+    graphs,
     jobs,
     journal,
     kind_schemas,
+    mcp_route,
+    mind_maps,
     money,
     operations,
     originals,
@@ -102,6 +106,7 @@ def build(runtime: Runtime, depths: Depths = tuple) -> Built:
     for router in routers():
         app.include_router(router, prefix=PREFIX)
     app.include_router(chat_completions.router)
+    app.include_router(mcp_route.router)
     app.state.page_access = PageAccess(access.visitor, access.check_own, access.is_ours, access.COOKIE)
     for router in routes.routers():
         app.include_router(router)
@@ -123,6 +128,9 @@ def routers() -> list[APIRouter]:
         chunks,
         originals,
         trees,
+        flows,
+        graphs,
+        mind_maps,
         actions,
         sources,
         jobs,

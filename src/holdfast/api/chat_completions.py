@@ -128,7 +128,9 @@ ANSWERED: dict[int | str, dict[str, Any]] = {
         "description": "A completion, or with `stream` its chunks.",
         "content": {
             "application/json": {"schema": {"type": "object"}},
-            "text/event-stream": {"schema": {"type": "string"}},
+            "text/event-stream": {
+                "schema": {"type": "object", "required": ["data"], "properties": {"data": {"type": "string"}}}
+            },
         },
     }
 }
@@ -206,7 +208,37 @@ def _finish(answer: CitedAnswer) -> str:
 
 
 def _usage(answer: CitedAnswer) -> dict[str, int]:
-    return {"prompt_tokens": 0, "completion_tokens": answer.cost.tokens, "total_tokens": answer.cost.tokens}
+    """The tokens that were paid for; what the search took is part of the prompt."""
+    total, output = answer.cost.tokens, answer.cost.output_tokens
+    return {"prompt_tokens": total - output, "completion_tokens": output, "total_tokens": total}
+
+
+class _SentText:
+    """What a client has of an answer: chunks only ever add to it, also if the model begins anew."""
+
+    def __init__(self) -> None:
+        self.text = ""
+        self._end = 0
+
+    def rest(self, piece: AnswerPiece) -> str:
+        """What the client does not have of the piece; HoldfastError if it has something else there."""
+        known = self.text[piece.at : piece.at + len(piece.text)]
+        if not piece.text.startswith(known):
+            raise _begun_anew()
+        rest = piece.text[len(known) :]
+        self.text += rest
+        self._end = piece.at + len(piece.text)
+        return rest
+
+    def check(self, answer: CitedAnswer) -> None:
+        """Return if the client has no more than the answer; HoldfastError if it has."""
+        if self.text and (answer.refused or self._end < len(self.text)):
+            raise _begun_anew()
+
+
+def _begun_anew() -> HoldfastError:
+    message = "the answer was interrupted, and began anew with other words; ask again: it is not paid again"
+    return HoldfastError(message, code="answer_unavailable")
 
 
 def _base(body: ChatBody, number: str, what: str) -> dict[str, Any]:
@@ -227,14 +259,15 @@ async def _chunks(
     """The answer as chunks; the sources are in the first, the cost in the last."""
     base = _base(body, number, "chat.completion.chunk")
     yield _frame(base, {"role": "assistant", "content": ""})
-    said = False
+    sent = _SentText()
     try:
         async for event in _all(first, events):
             if isinstance(event, AnswerPiece):
-                yield _frame(base, {"content": event.text})
-                said = True
+                if rest := sent.rest(event):
+                    yield _frame(base, {"content": rest})
             elif isinstance(event, CitedAnswer):
-                if not said:
+                sent.check(event)
+                if not sent.text:
                     yield _frame(base, {"content": _text(event)})
                 whole = AnswerResponse.of(event).model_dump(mode="json")
                 yield _frame(base | {"holdfast": whole}, {}, _finish(event))

@@ -30,9 +30,9 @@ from holdfast.core.states import Disposition, shown
 from holdfast.core.text import plain
 from holdfast.service.billing import refusal
 from holdfast.service.document_views import MOST_CURSOR, STATUSES, position_of
-from holdfast.service.documents import UploadResult
 from holdfast.service.records import Document, DocumentQuery, SortKey
 from holdfast.service.requests import RequestContext
+from holdfast.service.uploads import UploadResult
 from holdfast.web.slow_requests import Pool
 
 router = routing.router("documents")
@@ -118,7 +118,13 @@ def _request_reply(services: AppServices, taking: UploadResult) -> RouteReply:
     "/collections/{collection_id}/documents",
     status_code=202,
     response_model=schemas_documents.UploadResponse,
-    responses=TAKEN,
+    responses={
+        **TAKEN,
+        412: {
+            "model": Problem,
+            "description": "The document with this `external_id` is at another generation.",
+        },
+    },
     openapi_extra=upload_bodies.described(schemas_documents.NewDocument),
 )
 @filtered
@@ -130,11 +136,18 @@ def add_document(
     caller: Reader,
     handed: DocumentBody,
     key: IdempotencyKey = None,
+    if_match: IfMatch = None,
 ) -> Response:
-    """Upload a file or a text, or add a URL; 200 if the collection already has the same content."""
+    """Upload a file or a text, or add a URL; 200 if the collection already has the same content.
+
+    With an `external_id`, the document of the collection with this id gets the content: a new generation if
+    that is new, 200 `unchanged` if not. Title, metadata, labels and options replace its own where they are
+    given. `If-Match` is for such documents only.
+    """
     mine = RequestContext(
         caller.tenant, caller.actor, handed.lane, handed.priority, handed.max_cost, caller.restriction
     )
+    generation = expected(if_match)
 
     def do() -> RouteReply:
         if handed.url is not None:
@@ -146,9 +159,12 @@ def add_document(
                 metadata=handed.metadata,
                 labels=handed.labels,
                 password=handed.password,
+                external_id=handed.external_id,
+                expect_generation=generation,
             )
             return taken(services, taking)
-        return taken(services, services.documents.add_to(mine, collection, [handed.upload()])[0])
+        add = services.documents.add_to
+        return taken(services, add(mine, collection, [handed.upload()], expect_generation=generation)[0])
 
     return answer_once(services, caller.tenant, key, lambda: fingerprint(request, handed.means()), do)
 
@@ -163,6 +179,9 @@ def some_documents(
         StatusName | None, Query(description="Only documents with this `index_status`.")
     ] = None,
     q: Annotated[str, Query(max_length=500, description="Only titles that contain this.")] = "",
+    external_id: Annotated[
+        str | None, Query(max_length=500, description="Only the document with this external id.")
+    ] = None,
     only: parameters.FilterText = None,
     sort: Annotated[SortName, Query(description="Prefix with - for descending order.")] = "id",
     limit: parameters.Limit = 100,
@@ -183,6 +202,7 @@ def some_documents(
         position_of(order, cursor),
         limit,
         filter=filters.both(caller.only, parameters.filter_of(only)),
+        external_id=None if external_id is None else plain(external_id),
     )
     views, follows = services.views.listed(query)
     return Response(
@@ -218,7 +238,7 @@ def change_document(
     key: IdempotencyKey = None,
     if_match: IfMatch = None,
 ) -> Response:
-    """Change title, metadata, labels or options; only changed options make a new generation."""
+    """Change title, metadata, labels, external id or options; only options make a new generation."""
     most, generation = schemas_documents.nano_dollars(body.max_cost), expected(if_match)
     mine = RequestContext(caller.tenant, caller.actor, body.lane, body.priority, most, caller.restriction)
 
@@ -231,6 +251,7 @@ def change_document(
             metadata=body.metadata,
             labels=body.labels,
             password=body.password,
+            external_id=body.external_id,
             expect_generation=generation,
         )
         return taken(services, taking)
@@ -242,6 +263,20 @@ def change_document(
 def delete_document(services: Services, caller: Reader, document: OwnDocument) -> None:
     """Delete a document; nothing of it is visible or running any more."""
     services.documents.delete(wish(caller), document.id)
+
+
+@router.delete("/collections/{collection_id}/documents", status_code=204)
+@filtered
+def delete_by_external_id(
+    services: Services,
+    caller: Reader,
+    collection: OwnCollection,
+    external_id: Annotated[str, Query(min_length=1, max_length=500, description="Which document.")],
+) -> None:
+    """Delete the document of a collection that has this external id."""
+    mine = wish(caller)
+    document = services.documents.by_external_id(mine, collection.id, external_id)
+    services.documents.delete(mine, document.id)
 
 
 @router.put(

@@ -14,6 +14,7 @@ from starlette.requests import ClientDisconnect
 from holdfast.api.rate_limits import RateLimitedError
 from holdfast.api.schemas_documents import Active
 from holdfast.core.errors import HoldfastError
+from holdfast.kinds.flows.faults import Fault, FlowError
 from holdfast.service.error_table import row_of
 from holdfast.web import rendering
 
@@ -29,6 +30,20 @@ class Field(pydantic.BaseModel):
     problem: str
 
 
+class FaultShape(pydantic.BaseModel):
+    """One thing that is wrong in the file of a flow; line and column count from 1."""
+
+    line: int
+    column: int
+    message: str
+    suggestion: str | None = None
+
+    @classmethod
+    def of(cls, fault: Fault) -> "FaultShape":
+        """A fault for the wire."""
+        return cls(line=fault.line, column=fault.column, message=fault.message, suggestion=fault.suggestion)
+
+
 class ErrorBody(pydantic.BaseModel):
     """A code for programs and a sentence for people; more where there is more to tell."""
 
@@ -37,6 +52,7 @@ class ErrorBody(pydantic.BaseModel):
     fields: list[Field] | None = None
     active: Active | None = None
     document_id: str | None = None
+    faults: list[FaultShape] | None = None
 
 
 class Problem(pydantic.BaseModel):
@@ -99,7 +115,8 @@ async def on_holdfast(_request: Request, error: Exception) -> JSONResponse:
     status = row_of(error).status
     if status >= 500:
         log.warning("%s: %s", error.code, error.message)
-    response = answer(status, problem(code=error.code, message=error.message))
+    faults = [FaultShape.of(each) for each in error.faults] if isinstance(error, FlowError) else None
+    response = answer(status, problem(code=error.code, message=error.message, faults=faults))
     if isinstance(error, RateLimitedError):
         response.headers["Retry-After"] = str(error.retry_after)
     return response

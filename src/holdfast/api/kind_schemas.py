@@ -17,7 +17,8 @@ def add(openapi: dict[str, Any], jobs: Mapping[str, JobSpec], actions: Mapping[s
     schemas = openapi["components"]["schemas"]
     taken = {f"{name}_params": parameters.schema(spec) for name, spec in jobs.items()}
     left = {f"{name}_result": results.schema(spec) for name, spec in jobs.items()}
-    done = {f"{name}_action": parameters.schema(spec) for name, spec in actions.items()}
+    # A colon, as in the names of actions that keep something up to date, may not be in a component's name.
+    done = {f"{name.replace(':', '_')}_action": parameters.schema(spec) for name, spec in actions.items()}
     for name, schema in {**taken, **left, **done}.items():
         schemas[name] = _moved(schema, name)
     _choose(schemas[NewJob.__name__], "kind", jobs, taken)

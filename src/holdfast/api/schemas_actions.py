@@ -33,7 +33,9 @@ class NewAction(Shape):
 class ActionResponse(Shape):
     """An action, and how many follow-ups it has: all, those that have not ended, and how the others ended.
 
-    `visiting` is true while documents that were ready before the action was added are still being seen to.
+    `visiting` is true while documents that were ready before the action was added are still being seen to. Of
+    an action that keeps something up to date, `due_at` is when it runs next, and `error` why the last run
+    could not be requested.
     """
 
     id: int
@@ -42,6 +44,8 @@ class ActionResponse(Shape):
     params: dict[str, Any]
     created_at: datetime | None
     visiting: bool
+    due_at: datetime | None
+    error: "FollowUpError | None"
     fired: int
     running: int
     done: int
@@ -57,6 +61,10 @@ class ActionResponse(Shape):
             params={name: value for name, value in action.options.items() if name != "sort"},
             created_at=moment(action.created_at),
             visiting=action.visiting,
+            due_at=moment(action.due_at),
+            error=None
+            if action.error is None
+            else FollowUpError(code=action.error[0], message=action.error[1]),
             fired=action.fired,
             running=action.running,
             done=action.number(Status.SUCCESS),

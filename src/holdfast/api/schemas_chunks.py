@@ -1,7 +1,7 @@
 """Shapes of chunks and of their edits."""
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -18,6 +18,7 @@ class ChunkResponse(Shape):
     `id` names it as long as the document has its text, in later generations too. `edited`: a person replaced
     its text; `original_text` is then what the document says. One that is not `enabled` is found by no search
     and no job; only keys that may change the document see it. `headings` are those above it, outermost first.
+    `fields` are what the steps of a flow made of it; empty without one.
     """
 
     id: str
@@ -29,6 +30,7 @@ class ChunkResponse(Shape):
     enabled: bool
     edited: bool
     original_text: str | None
+    fields: dict[str, Any]
 
     @classmethod
     def of(cls, chunk: ListedChunk) -> "ChunkResponse":
@@ -43,6 +45,7 @@ class ChunkResponse(Shape):
             enabled=chunk.enabled,
             edited=chunk.is_edited,
             original_text=chunk.original if chunk.is_edited else None,
+            fields=chunk.fields,
         )
 
 

@@ -17,9 +17,8 @@ from holdfast.kinds.index import Choices
 from holdfast.ledger.prices import NANO
 from holdfast.service import gap_sentences, records
 from holdfast.service.document_views import DocumentView
-from holdfast.service.documents import Family
 from holdfast.service.explanations import Waiting
-from holdfast.service.records import RunProgress, RunStanding
+from holdfast.service.records import Family, RunProgress, RunStanding
 
 LaneName = Literal["interactive", "bulk", "follow-up"]
 Priority = Annotated[int, Field(ge=0, le=9, strict=True)]
@@ -28,12 +27,22 @@ MaxCost = Annotated[
     Field(ge=0, le=1_000_000_000, allow_inf_nan=False, description="Cost limit of a run, in US dollars."),
 ]
 
+Rerank = Annotated[
+    bool | Annotated[str, Field(min_length=1, max_length=100)] | None,
+    Field(description="True, or the name of a provider: it ranks the hits. Null: as the collections say."),
+]
 
 MetadataField = Annotated[
     dict[str, Any] | None, Field(description="Any JSON object; filters find documents by its values.")
 ]
 LabelsField = Annotated[
     list[str] | None, Field(max_length=50, description="Access labels, for the filters of API keys.")
+]
+
+
+ExternalIdField = Annotated[
+    str | None,
+    Field(min_length=1, max_length=500, description="Your own id of it, unique in the collection."),
 ]
 
 
@@ -270,7 +279,7 @@ class DocumentResponse(Shape):
     """A document and how its indexing stands. `chunks`, `pages` and `gaps` are of the published generation.
 
     `language` is the code of its language, null if it could not be told. `page_qualities` counts the pages by
-    quality: `text`, `ocr`, `empty`.
+    quality: `text`, `ocr`, `empty`. `external_id` is what the system that it comes from calls it, or null.
 
     A document with `gaps` is searchable, except for the pages named there. `metadata` is what people and keys
     have set, `properties` what the file of the published generation says about itself.
@@ -280,6 +289,7 @@ class DocumentResponse(Shape):
     collection: str
     title: str
     name: str
+    external_id: str | None
     source: str
     url: str | None
     format: str | None
@@ -326,6 +336,7 @@ def document_fields(view: DocumentView) -> dict[str, Any]:
         "collection": document.collection,
         "title": document.title,
         "name": document.name,
+        "external_id": document.external_id,
         "source": document.source,
         "url": document.url,
         "format": document.format,
@@ -393,6 +404,7 @@ class NewDocument(Shape):
     metadata: MetadataField = None
     labels: LabelsField = None
     password: PasswordField = None
+    external_id: ExternalIdField = None
     priority: Priority = 5
     lane: LaneName = "interactive"
     max_cost: MaxCost = None
@@ -411,7 +423,7 @@ class DocumentChange(Shape):
     """What is to change of a document; an option that is null is the collection's again.
 
     `metadata` and `labels` replace those of the document at once; nothing is indexed again for them. With a
-    `password`, a document that could not be opened is indexed again.
+    `password`, a document that could not be opened is indexed again. 409 if the `external_id` is taken.
     """
 
     title: Annotated[str, Field(min_length=1, max_length=500)] | None = None
@@ -419,6 +431,7 @@ class DocumentChange(Shape):
     metadata: MetadataField = None
     labels: LabelsField = None
     password: PasswordField = None
+    external_id: ExternalIdField = None
     priority: Priority = 5
     lane: LaneName = "interactive"
     max_cost: MaxCost = None

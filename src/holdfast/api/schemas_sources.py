@@ -181,7 +181,7 @@ class SourceItemList(Shape):
 
 
 class OriginResponse(Shape):
-    """Where a document came from: an item of a source, or an upload with an external id (no source)."""
+    """Where a document came from: an item of a source, which is None while that is being removed."""
 
     external_id: str
     state: ItemStateName

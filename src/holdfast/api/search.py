@@ -1,6 +1,7 @@
 """Search over what is published."""
 
-from typing import Annotated, Any, Literal
+from dataclasses import asdict
+from typing import Annotated, Any
 
 import pydantic_core
 from fastapi import Query
@@ -10,20 +11,54 @@ from pydantic import Field
 from holdfast.api import parameters, routing
 from holdfast.api.access import Reader, filtered
 from holdfast.api.parameters import Services
-from holdfast.api.schemas_documents import Shape
+from holdfast.api.schemas_answers import AnswerCostResponse
+from holdfast.api.schemas_documents import Rerank, Shape
 from holdfast.bootstrap import AppServices
 from holdfast.core import filters
 from holdfast.core.errors import BadRequestError
 from holdfast.core.filters import Filter
 from holdfast.core.records import TENANT
-from holdfast.search.searcher import MOST_HITS, Hit, QualityNotice
+from holdfast.search.hits import Hit, QualityNotice
+from holdfast.search.searcher import MOST_HITS
+from holdfast.service import search_pages
 from holdfast.service.access import Identity
-from holdfast.service.search_pages import MOST_COLLECTIONS, MOST_OFFSET, LikeThis, SearchPage, SearchRequest
+from holdfast.service.answers import AnswerCost
+from holdfast.service.search_pages import (
+    MOST_COLLECTIONS,
+    MOST_OFFSET,
+    LikeThis,
+    QuestionMode,
+    SearchPage,
+    SearchRequest,
+)
 from holdfast.web.slow_requests import Pool
 
 LONGEST = 10_000
+MODES = (
+    "By words and meaning (`hybrid`) or by one of them; by the knowledge graph: passages that entities and "
+    "relations of the question lead to (`local`), or reports on communities (`global`)."
+)
 
 router = routing.router("search")
+
+
+class PathStepResponse(Shape):
+    """An entity, a relation or a report of the knowledge graph that led to a hit."""
+
+    type: str
+    key: str
+    title: str
+
+
+class HitPassageResponse(Shape):
+    """A passage that a report rests on."""
+
+    document_id: str
+    title: str
+    page: int | None
+    chunk: str
+    generation: int
+    text: str
 
 
 class HitResponse(Shape):
@@ -32,8 +67,12 @@ class HitResponse(Shape):
     `marks` are the places of the question's words in `text`, as (from, to) in characters. `weak` says that
     it has few of the words and little of the meaning. `edited`: a person replaced its text. `chunk` names it
     for `like`; null where it is no chunk.
+    `relevance` is what a reranking model says of it; null where none was asked.
     `type` is `chunk`, or for instance `summary`: then `node` names it in `GET /collections/{id}/tree`, and
-    `covers` are the documents that it is about, at most 20 of them.
+    `covers` are the documents that it is about, at most 20 of them. In the mode `local`, `path` has the
+    entity and the relation that led to the passage; in `global` a hit is a `report`, which `node` names in
+    `GET /collections/{id}/graph/communities/{node}`, and `passages` are those it rests on. `fields`
+    are those that the collection's flow publishes; empty without one.
     """
 
     document_id: str
@@ -47,10 +86,14 @@ class HitResponse(Shape):
     type: str
     node: str | None
     covers: list[str]
+    path: list[PathStepResponse]
+    passages: list[HitPassageResponse]
     chunk: str | None
     weak: bool
     edited: bool
+    relevance: float | None
     marks: list[Annotated[list[int], Field(min_length=2, max_length=2)]]
+    fields: dict[str, Any]
 
 
 class HitGroup(Shape):
@@ -69,6 +112,7 @@ class SearchNotice(Shape):
     `not_embedded`: the provider could not embed the question, only words were looked for. `other_model`: so
     many `documents` were embedded by another provider or model, and are found by their words alone.
     `estimate` is the request that says what it costs to index them again, `start` the one that does it.
+    `not_reranked`: the provider could not rank the hits, which are in their own order.
     """
 
     code: str
@@ -82,7 +126,8 @@ class Hits(Shape):
     """The passages that answer best; `legs` says whether words, vectors or both have decided.
 
     `notices` is empty where nothing is amiss. With `group`, `hits` is empty and `groups` has the documents.
-    `next_offset` is the `offset` of the next page; null on the last.
+    `next_offset` is the `offset` of the next page; null on the last. `cost` is that of embedding the question
+    and ranking the hits.
     """
 
     hits: list[HitResponse]
@@ -90,6 +135,7 @@ class Hits(Shape):
     legs: list[str]
     notices: list[SearchNotice]
     next_offset: int | None
+    cost: AnswerCostResponse
 
     @staticmethod
     def written(page: SearchPage, collection: str) -> bytes:
@@ -100,16 +146,19 @@ class Hits(Shape):
         ]
         notices = [_notice(each, collection) for each in page.notices]
         reply = {"hits": list(map(_hit, page.hits)), "groups": groups, "legs": page.legs, "notices": notices}
-        return pydantic_core.to_json(reply | {"next_offset": page.next_offset})
+        cost = AnswerCostResponse.of(AnswerCost.of(page.spent)).model_dump()
+        return pydantic_core.to_json(reply | {"next_offset": page.next_offset, "cost": cost})
 
 
 GROUP = ("document_id", "title", "collection", "score")
-SHOWN = tuple(name for name in HitResponse.model_fields if name != "chunk")
+OTHERS = ("chunk", "path", "passages")
+SHOWN = tuple(name for name in HitResponse.model_fields if name not in OTHERS)
 
 
 def _hit(hit: Hit) -> dict[str, Any]:
     chunk = f"{hit.document_id}@{hit.slice}.{hit.position}" if hit.chunk_id else None
-    return {name: getattr(hit, name) for name in SHOWN} | {"chunk": chunk}
+    graph = {"path": list(map(asdict, hit.path)), "passages": list(map(asdict, hit.passages))}
+    return {name: getattr(hit, name) for name in SHOWN} | {"chunk": chunk} | graph
 
 
 def _notice(notice: QualityNotice, collection: str) -> dict[str, Any]:
@@ -130,10 +179,11 @@ class SearchBody(Shape):
     k: Annotated[int, Field(ge=1, le=MOST_HITS)] = 10
     offset: Annotated[int, Field(ge=0, le=MOST_OFFSET)] = 0
     group: bool = False
-    mode: Literal["hybrid", "keyword", "vector"] = "hybrid"
+    mode: QuestionMode = "hybrid"
     documents: Annotated[list[str], Field(max_length=100)] | None = None
     sources: Annotated[list[str], Field(max_length=20)] | None = None
     filter: dict[str, Any] | None = None
+    rerank: Rerank = None
 
 
 def _answer(services: AppServices, caller: Identity, body: SearchBody, only: Filter | None) -> Response:
@@ -146,6 +196,7 @@ def _answer(services: AppServices, caller: Identity, body: SearchBody, only: Fil
     documents = (
         None if body.documents is None else [each for each in body.documents if TENANT.fullmatch(each)]
     )
+    mode, graph = search_pages.modes(body.mode)
     request = SearchRequest(
         caller.tenant,
         [parameters.valid_id(each) for each in body.collections],
@@ -155,9 +206,11 @@ def _answer(services: AppServices, caller: Identity, body: SearchBody, only: Fil
         body.offset,
         documents,
         filters.both(caller.only, only),
-        body.mode,
+        mode,
         body.sources,
         body.group,
+        body.rerank,
+        graph=graph,
     )
     page = services.search.find(request)
     return Response(Hits.written(page, body.collections[0]), media_type=JSONResponse.media_type)
@@ -180,10 +233,14 @@ def search(
     k: Annotated[int, Query(ge=1, le=MOST_HITS, description="How many hits.")] = 10,
     offset: Annotated[int, Query(ge=0, le=MOST_OFFSET, description="How many hits to skip.")] = 0,
     group: Annotated[bool, Query(description="The best hits of each document together.")] = False,
-    mode: Annotated[Literal["hybrid", "keyword", "vector"], Query()] = "hybrid",
+    mode: Annotated[QuestionMode, Query(description=MODES)] = "hybrid",
     document: Annotated[list[str] | None, Query(max_length=100, description="Only these.")] = None,
     source: Annotated[list[str] | None, Query(max_length=20, description="Only in these sources.")] = None,
     only: parameters.FilterText = None,
+    rerank: Annotated[
+        str | None,
+        Query(max_length=100, description="`true`, or the name of a provider: it ranks the hits. May cost."),
+    ] = None,
 ) -> Response:
     """Find the passages that answer best, by words and by meaning."""
     body = SearchBody(
@@ -196,6 +253,7 @@ def search(
         mode=mode,
         documents=document,
         sources=source,
+        rerank={"": None, "true": True, "false": False}.get(rerank or "", rerank),
     )
     return _answer(services, caller, body, parameters.filter_of(only))
 

@@ -22,6 +22,7 @@ from holdfast.api.dependencies import ahead
 from holdfast.api.limits import AROUND
 from holdfast.api.routing import WAITS
 from holdfast.api.schemas_documents import (
+    ExternalIdField,
     LabelsField,
     LaneName,
     MaxCost,
@@ -37,7 +38,7 @@ from holdfast.core.errors import BadRequestError
 from holdfast.documents.blob_writer import BlobWriter
 from holdfast.documents.blobs import Blobs
 from holdfast.documents.parse import sniff
-from holdfast.service.documents import Upload
+from holdfast.service.uploads import Upload
 from holdfast.web.slow_requests import Pool
 
 STEP = 1024 * 1024
@@ -57,6 +58,7 @@ class UploadFields(Shape):
     metadata: MetadataField = None
     labels: LabelsField = None
     password: PasswordField = None
+    external_id: ExternalIdField = None
     max_cost: MaxCost = None
 
 
@@ -74,19 +76,21 @@ class UploadBody:
     name: str = ""
     max_cost: int | None = None
     metadata: dict[str, Any] | None = None
-    labels: tuple[str, ...] = ()
+    labels: tuple[str, ...] | None = None
     password: str | None = field(default=None, repr=False)
     any_format: bool = False
+    external_id: str | None = None
 
     def upload(self) -> Upload:
         """The content for the library; WorkError for a file of a format that is not supported."""
         if self.file is not None:
             if not self.any_format:
                 check_format(self.file)
-            about = self.options, self.metadata, self.labels, self.password
+            about = self.options, self.metadata, self.labels, self.password, self.external_id
             return Upload(self.file, self.name, self.title, "upload", *about)
         content = (self.text or "").encode()
-        return Upload(content, "", self.title, "text", self.options, self.metadata, self.labels)
+        about = self.options, self.metadata, self.labels, None, self.external_id
+        return Upload(content, "", self.title, "text", *about)
 
     def means(self) -> str:
         """What tells it apart from other content; not the boundary of a form, which is new each time."""
@@ -95,9 +99,11 @@ class UploadBody:
         if self.max_cost is not None:  # else as it was before there was one
             fields.append(self.max_cost)
         if self.metadata or self.labels:
-            fields.append({"metadata": self.metadata, "labels": self.labels})
+            fields.append({"metadata": self.metadata, "labels": self.labels or ()})
         if self.password is not None:
             fields.append(hashlib.sha256(self.password.encode()).hexdigest())
+        if self.external_id is not None:
+            fields.append({"external_id": self.external_id})
         return json.dumps(fields, sort_keys=True)
 
 
@@ -144,7 +150,7 @@ class Forms(MultiPartParser):
     """Parses a form whose file is written where the shelf keeps it: once, however large it is."""
 
     def __init__(self, request: Request, shelf: Blobs) -> None:
-        super().__init__(request.headers, request.stream(), max_files=1, max_fields=8)
+        super().__init__(request.headers, request.stream(), max_files=1, max_fields=9)
         self._shelf = shelf
 
     def on_headers_finished(self) -> None:
@@ -191,8 +197,9 @@ async def _form(request: Request) -> AsyncIterator[UploadBody]:
             name=file_name(file.filename or ""),
             max_cost=nano_dollars(known.max_cost),
             metadata=known.metadata,
-            labels=tuple(known.labels or ()),
+            labels=None if known.labels is None else tuple(known.labels),
             password=known.password,
+            external_id=known.external_id,
             any_format=parameters.services_of(request).runtime.parser.takes_anything,
         )
 
@@ -249,8 +256,9 @@ async def _new_document(request: Request) -> AsyncIterator[UploadBody]:
         known.url,
         max_cost=most,
         metadata=known.metadata,
-        labels=tuple(known.labels or ()),
+        labels=None if known.labels is None else tuple(known.labels),
         password=known.password,
+        external_id=known.external_id,
     )
 
 

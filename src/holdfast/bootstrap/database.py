@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from holdfast.bootstrap import data_folder
 from holdfast.settings import Settings
-from holdfast.store.base import dialect, migrate
+from holdfast.store.base import dialect
 from holdfast.store.base.driver_errors import answering
 
 T = TypeVar("T")
@@ -17,6 +17,9 @@ def migrated(settings: Settings, revision: str = "head") -> str:
     url = settings.database
     if (file := sqlite_file(url)) is not None:
         data_folder.make(settings, file)
+    # Alembic is imported by those who migrate: it would be a tenth of the start of every command.
+    from holdfast.store.base import migrate  # noqa: PLC0415
+
     return reached(lambda: migrate.upgrade(url, revision))
 
 

@@ -7,7 +7,6 @@ from holdfast.documents.blobs import Blobs
 from holdfast.engine.engine import EngineDependencies
 from holdfast.engine.sweep import Duty, SweepRules
 from holdfast.leases.base import Leases, LeaseTerms
-from holdfast.leases.redis import RedisLeases
 from holdfast.leases.sql import SqlLeases
 from holdfast.ledger import prices
 from holdfast.ledger.exchanges import Policy
@@ -25,6 +24,7 @@ VECTORS_EVERY = 15.0
 VISITS_EVERY = 3.0
 ROUNDS_EVERY = 3.0
 LOOKS_EVERY = 5.0
+KEEPS_EVERY = 3.0
 # The holder considers a lease expired this share earlier than its keeper: 2 s of 12, 10 s of 120.
 MARGINS = {"sql": 1 / 6, "redis": 1 / 12}
 
@@ -74,6 +74,9 @@ def leases(settings: Settings, watch: Database) -> Leases:
     margin = settings.lease_ttl * MARGINS[settings.lease_backend]
     terms = LeaseTerms(settings.lease_ttl, settings.lease_renew_every, margin)
     if settings.redis_url is not None and settings.lease_backend == "redis":
+        # The client takes a tenth of the start of a command, and few have their leases there.
+        from holdfast.leases.redis import RedisLeases  # noqa: PLC0415
+
         return RedisLeases(settings.redis_url.get_secret_value(), terms)
     return SqlLeases(watch, terms)
 

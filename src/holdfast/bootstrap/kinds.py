@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.bootstrap import user_code
-from holdfast.bootstrap.providers import supplies_of
+from holdfast.bootstrap.providers import document_services, supplies_of
 from holdfast.core.errors import BadRequestError
 from holdfast.core.ports import Host
 from holdfast.documents.blobs import Blobs
@@ -22,7 +22,21 @@ from holdfast.documents.parse.parser import Parser
 from holdfast.documents.sources import source_types
 from holdfast.documents.sources.source import SourceLimits
 from holdfast.engine.kinds import Kind, Registry, Supplies
-from holdfast.kinds import actions, export, extract, import_, index, look, parameters, qa, raptor, webhook
+from holdfast.kinds import (
+    actions,
+    export,
+    extract,
+    graph,
+    import_,
+    index,
+    look,
+    mindmap,
+    parameters,
+    qa,
+    raptor,
+    webhook,
+)
+from holdfast.kinds.flows.index_steps import FlowSetup
 from holdfast.providers import local
 from holdfast.service.search import Searching
 from holdfast.settings import Settings
@@ -84,13 +98,21 @@ def _look(parts: KindParts) -> Kind:
     return look.Looks(parts.db, parts.blobs, chosen, limits, source_types.open_source, quota(settings)).kind()
 
 
+def _index(parts: KindParts) -> Kind:
+    settings = parts.settings
+    setup, services = flow_setup(settings, parts.supplies), document_services(settings)
+    return index.Index(parts.db, parts.blobs, parts.parser, quota(settings), services, setup).kind()
+
+
 BUILT_IN: tuple[Callable[[KindParts], Kind], ...] = (
-    lambda parts: index.Index(parts.db, parts.blobs, parts.parser, quota(parts.settings)).kind(),
+    _index,
     _action,
     _webhook,
     lambda parts: qa.Qa(parts.db).kind(),
     lambda parts: extract.Extract(parts.db).kind(),
     lambda parts: raptor.Raptor(parts.db).kind(),
+    lambda parts: graph.Graph(parts.db).kind(),
+    lambda parts: mindmap.Mindmap(parts.db).kind(),
     lambda parts: export.Export(parts.db, parts.blobs).kind(),
     _import,
     _look,
@@ -191,7 +213,13 @@ def choices(settings: Settings, supplies: Supplies) -> index.Choices:
         model=supplies.embedding_model or local.MODEL,
         offers=supplies.embedding_offers,
         own_parsers=settings.parsers,
+        llm=(supplies.llm, supplies.llm_model) if supplies.llm and supplies.llm_model else (),
     )
+
+
+def flow_setup(settings: Settings, supplies: Supplies) -> FlowSetup:
+    """What flows may use by these settings."""
+    return FlowSetup(supplies, settings.flow_functions, settings.parsers)
 
 
 def quota(settings: Settings) -> Quota:

@@ -4,6 +4,8 @@ import functools
 import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from decimal import Decimal
+from typing import BinaryIO
 from urllib.parse import urlsplit
 
 from holdfast.bootstrap.clients import Clients
@@ -12,15 +14,18 @@ from holdfast.core.errors import BadRequestError
 from holdfast.engine.kinds import Offer, Supplies
 from holdfast.ledger import prices
 from holdfast.ledger.traced_provider import TracedProvider
-from holdfast.providers import local, local_llm, openai
+from holdfast.providers import cohere, local, local_llm, openai
+from holdfast.providers import documents as document_client
 from holdfast.providers.base import Provider
 from holdfast.settings import Settings
 from holdfast.settings.providers import ProviderSettings
 from holdfast.telemetry import traces
 
 OPENAI_URL = "https://api.openai.com/v1"
+COHERE_URL = "https://api.cohere.com/v2"
 DEFAULT_MODELS = {"local": local.MODEL, "openai": "text-embedding-3-small"}
 DEFAULT_LLM_MODELS = {"local": local_llm.MODEL, "openai": "gpt-4o-mini"}
+DEFAULT_RERANK_MODEL = "rerank-v3.5"
 
 
 def supplies_of(settings: Settings) -> Supplies:
@@ -34,6 +39,11 @@ def supplies_of(settings: Settings) -> Supplies:
         llm_parameters=_parameters(settings.providers.get(settings.llm_provider)),
         embedding_offers=_offers(settings, "embedding", DEFAULT_MODELS),
         llm_offers=_offers(settings, "llm", DEFAULT_LLM_MODELS),
+        rerank_offers={
+            name: Offer(own.named, own.model or DEFAULT_RERANK_MODEL, _parameters(own))
+            for name, own in settings.providers.items()
+            if own.wire == "cohere"
+        },
     )
 
 
@@ -42,12 +52,19 @@ def _offers(settings: Settings, part: str, usual: Mapping[str, str]) -> dict[str
     built_in = {"embedding": local.NAME, "llm": local_llm.NAME}
     offers = {"local": Offer(built_in[part], usual["local"])}
     for name, own in settings.providers.items():
+        if own.wire != "openai":
+            continue
         offers[name] = Offer(own.named, usual["openai"], _parameters(own))
     chosen, identity = getattr(settings, f"{part}_provider"), _provider_name(settings, part)
     if identity is not None:
         own_model = getattr(settings, f"{part}_model") or usual.get(_wire(settings, chosen))
         offers[chosen] = Offer(identity, own_model, _parameters(settings.providers.get(chosen)))
     return offers
+
+
+def document_services(settings: Settings) -> dict[str, str]:
+    """The identities of the services that read documents, by name."""
+    return {name: own.named for name, own in settings.providers.items() if own.wire == "documents"}
 
 
 def _wire(settings: Settings, provider: str) -> str:
@@ -68,7 +85,7 @@ def prices_of(settings: Settings) -> prices.PriceTable:
     table = {
         provider.named: prices.ProviderPrices(
             {
-                model: prices.Price(prices.dollars(float(each.input)), prices.dollars(float(each.output)))
+                model: prices.Price(*(_nano(part) for part in (each.input, each.output, each.unit)))
                 for model, each in provider.prices.items()
             },
             free=provider.free,
@@ -79,15 +96,27 @@ def prices_of(settings: Settings) -> prices.PriceTable:
     if not table:
         return prices.DEFAULT
     spelled = {
-        name: [each.free, {model: [p.input, p.output] for model, p in each.models.items()}]
+        name: [
+            each.free,
+            {model: [p.input, p.output, *filter(None, [p.unit])] for model, p in each.models.items()},
+        ]
         for name, each in table.items()
     }
     version = f"{prices.DEFAULT.version}+{keys.digest(keys.canonical(spelled))[:8]}"
     return replace(prices.DEFAULT, version=version, providers=table)
 
 
-def clients_of(settings: Settings, supplies: Supplies, watch: Callable[[Provider], Provider]) -> Clients:
-    """A client for each configured provider, by identity.
+def _nano(price: Decimal) -> int:
+    return prices.dollars(float(price))
+
+
+def clients_of(
+    settings: Settings,
+    supplies: Supplies,
+    watch: Callable[[Provider], Provider],
+    open_file: Callable[[str], BinaryIO],
+) -> Clients:
+    """A client for each configured provider, by identity. `open_file` opens the file with a digest.
 
     The default providers of embeddings and answers are opened here, so that a process with a wrong setting
     does not start; the others at their first call.
@@ -99,7 +128,12 @@ def clients_of(settings: Settings, supplies: Supplies, watch: Callable[[Provider
     for part, name in usual:
         opening.setdefault(name, functools.partial(_provider, settings, part, name))
     for name, own in settings.providers.items():
-        opening.setdefault(own.named, functools.partial(_named_provider, settings, name, own))
+        if own.wire == "documents":
+            opening.setdefault(
+                own.named, functools.partial(_document_service, settings, name, own, open_file)
+            )
+        else:
+            opening.setdefault(own.named, functools.partial(_named_provider, settings, name, own))
     opening.setdefault(local.NAME, local.LocalProvider)
     opening.setdefault(local_llm.NAME, local_llm.LocalLanguageProvider)
 
@@ -176,17 +210,46 @@ def _provider(settings: Settings, part: str, name: str) -> Provider:
 
 def _named_provider(settings: Settings, part: str, own: ProviderSettings) -> Provider:
     """The provider of a `[providers.NAME]` table."""
+    reranks = own.wire == "cohere"
+    usual = cohere.COHERE if reranks else openai.OPENAI
     profile = replace(
-        openai.OPENAI,
+        usual,
         name=own.named,
         honours_keys=own.key_retention > 0,
         key_retention=own.key_retention,
-        max_inputs=own.max_inputs or openai.OPENAI.max_inputs,
-        max_tokens=own.max_tokens or openai.OPENAI.max_tokens,
-        deadline=own.deadline or settings.order_deadline,
+        max_inputs=usual.max_inputs if reranks else own.max_inputs or usual.max_inputs,
+        max_tokens=own.max_tokens or usual.max_tokens,
+        deadline=own.deadline or (usual.deadline if reranks else settings.order_deadline),
     )
     try:
+        if reranks:
+            return cohere.CohereProvider((own.base_url or COHERE_URL).rstrip("/"), own.key, profile)
         return openai.OpenAIProvider((own.base_url or OPENAI_URL).rstrip("/"), own.key, profile)
     except ValueError as error:
         message = f"the {part} provider cannot be configured: {error}"
+        raise BadRequestError(message, code="bad_provider") from error
+
+
+def _document_service(
+    settings: Settings, name: str, own: ProviderSettings, open_file: Callable[[str], BinaryIO]
+) -> Provider:
+    """The provider of a `[providers.NAME]` table that reads documents."""
+    profile = replace(
+        document_client.DOCUMENTS,
+        name=own.named,
+        honours_keys=own.key_retention > 0,
+        key_retention=own.key_retention,
+        deadline=own.deadline or max(settings.order_deadline, document_client.DOCUMENTS.deadline),
+    )
+    try:
+        return document_client.DocumentProvider(
+            str(own.base_url),
+            own.key,
+            open_file,
+            profile,
+            key_header=own.api_key_header or "Authorization",
+            max_answer=own.max_answer or document_client.MAX_ANSWER,
+        )
+    except ValueError as error:
+        message = f"the provider {name} cannot be configured: {error}"
         raise BadRequestError(message, code="bad_provider") from error

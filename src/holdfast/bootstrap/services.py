@@ -1,6 +1,7 @@
 """The one container of services, for the API, the web UI and the command line alike."""
 
 from holdfast.bootstrap import kinds
+from holdfast.bootstrap.providers import document_services
 from holdfast.bootstrap.runtime import Runtime
 from holdfast.core.errors import NotReadyError
 from holdfast.documents.fetch import FetchLimits
@@ -14,11 +15,15 @@ from holdfast.service.document_views import Viewing
 from holdfast.service.documents import Documents
 from holdfast.service.edits import Edits
 from holdfast.service.estimates import Estimating
+from holdfast.service.flows import Flows
 from holdfast.service.folder import Folders
+from holdfast.service.graphs import Graphs
 from holdfast.service.history import History
 from holdfast.service.idempotency import IdempotencyKeys
 from holdfast.service.jobs import Jobs
 from holdfast.service.journal import Journal
+from holdfast.service.keeping import Keeping
+from holdfast.service.mind_maps import MindMaps
 from holdfast.service.operations import Depths, Operations
 from holdfast.service.originals import Originals
 from holdfast.service.quotas import Quotas
@@ -72,7 +77,11 @@ class AppServices:
             quota=quota,
         )
         self.sources = Sources(engine, kinds.source_limits(settings))
-        self.collections = Collections(engine, self._defaults, self.documents, self.sources)
+        rerankers = runtime.supplies.rerank_offers
+        self.flows = Flows(engine, kinds.flow_setup(settings, runtime.supplies))
+        self.collections = Collections(
+            engine, self._defaults, self.documents, self.sources, rerankers, self.flows
+        )
         self.transfer = Transfer(
             engine,
             shelf,
@@ -86,15 +95,19 @@ class AppServices:
         self.folders = Folders(db, self.documents)
         inside = db.postgresql and settings.vector_index != "exact"
         vectors = PgvectorIndex(ExactIndex()) if inside else ExactIndex()
-        self.search = Searching(engine, self.collections, vectors)
+        self.graphs = Graphs(engine)
+        catalogues = self.graphs.catalogues
+        self.search = Searching(engine, self.collections, vectors, rerankers, catalogues)
         self.ask = Asking(engine, self.search, runtime.supplies)
 
         self.trees = Trees(engine)
+        self.mind_maps = MindMaps(engine)
         self.views = Viewing(db)
         self.history = History(db)
         self.work = SubjectWork(engine)
         self.journal = Journal(db)
         self.jobs = Jobs(engine, runtime.supplies, allow_private=private)
+        self.keeps = Keeping(engine, self.collections, self.jobs)
         self.actions = Actions(
             engine,
             kinds.webhook_key(settings),
@@ -122,5 +135,7 @@ class AppServices:
             runtime.parser,
             runtime.parsers,
             runtime.supplies,
+            services=document_services(runtime.settings),
+            flows=self.flows,
             seconds=seconds,
         )

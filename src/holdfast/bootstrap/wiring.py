@@ -26,9 +26,10 @@ from holdfast.engine.kinds import Kind
 from holdfast.engine.sweep import Duty
 from holdfast.ledger import watched_provider
 from holdfast.settings import Settings
-from holdfast.store.base import migrate
+from holdfast.store.base import revisions
 from holdfast.store.base.database import Database
 from holdfast.store.features import open_database
+from holdfast.store.follow_ups import keeps
 from holdfast.store.library import bulk_updates, sources
 from holdfast.telemetry import traces
 
@@ -68,7 +69,7 @@ def open_runtime(
     with contextlib.ExitStack() as undo:
         db = open_database(url, pool_size=connections, prepare=settings.database_prepare, patience=patience)
         undo.callback(db.close)
-        reached(lambda: migrate.check(db.engine))
+        reached(lambda: revisions.check(db.engine))
         wired = _wired(
             settings,
             db,
@@ -109,7 +110,12 @@ def _wired(
     watch = open_database(
         url, pool_size=1, prepare=settings.database_prepare, patience=settings.lease_renew_every
     )
-    clients = providers.clients_of(settings, supplies, lambda client: watched_provider.watched(client, db))
+    clients = providers.clients_of(
+        settings,
+        supplies,
+        lambda client: watched_provider.watched(client, db),
+        lambda digest: shelf.path(digest).open("rb"),
+    )
     parts = replace(
         parts,
         kinds=kinds,
@@ -134,10 +140,16 @@ def _wired(
                 lambda: AppServices(runtime).sources.start_due(),  # noqa: PLW0108 - there is no runtime yet
                 waiting=sources.HAS_DUE,
             ),
+            Duty(
+                "keeps",
+                duties.KEEPS_EVERY,
+                lambda: AppServices(runtime).keeps.run_due(),  # noqa: PLW0108 - there is no runtime yet
+                waiting=keeps.HAS_WORK,
+            ),
         ),
     )
     count = settings.estimate_processes
-    parsers = Parsers(_limits(settings), Shares(count, max(1, count // 2), count))
+    parsers = Parsers(_limits(settings), Shares(count, max(1, count // 2), count), settings.parsers)
     drawing = Parsers(_limits(settings), THUMBNAIL_SHARES)
     engine = Engine(db, parts)
     runtime = Runtime(

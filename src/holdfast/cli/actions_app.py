@@ -40,7 +40,7 @@ def actions(
 @actions_app.command()
 def add(
     sort: Annotated[
-        str, typer.Argument(metavar="TYPE", help="Type of action, like prompt, extract, qa or webhook.")
+        str, typer.Argument(metavar="TYPE", help="Type of action, like prompt, qa, webhook or keep:mindmap.")
     ],
     params: Annotated[str, typer.Option("--params", help="Parameters as JSON, or @FILE.")] = "{}",
     collection: Collection = "default",

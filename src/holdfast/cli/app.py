@@ -8,9 +8,20 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli import ask_app, bundles_app, documents_app, global_options, money_app, reindex_app
+from holdfast.cli import (
+    ask_app,
+    bundles_app,
+    documents_app,
+    global_options,
+    graph_app,
+    mcp_app,
+    mindmap_app,
+    money_app,
+    reindex_app,
+)
 from holdfast.cli.actions_app import actions_app
 from holdfast.cli.exit_codes import Exit, exit_for
+from holdfast.cli.flow_app import flow_app
 from holdfast.cli.jobs_app import jobs_app
 from holdfast.cli.options import (
     FilterText,
@@ -18,7 +29,11 @@ from holdfast.cli.options import (
     Labels,
     MaxCost,
     MetadataText,
+    ModeOption,
     PasswordFile,
+    RerankerName,
+    RerankFlag,
+    SearchMode,
     Tenant,
     filter_of,
     json_of,
@@ -42,12 +57,16 @@ app.add_typer(keys_app, name="keys")
 app.add_typer(jobs_app, name="jobs")
 app.add_typer(actions_app, name="actions")
 app.add_typer(sources_app, name="sources")
+app.add_typer(flow_app, name="flow")
 app.add_typer(quota_app, name="quota")
 ask_app.register(app)
+mcp_app.register(app)
 bundles_app.register(app)
 money_app.register(app)
 reindex_app.register(app)
 documents_app.register(app)
+graph_app.register(app)
+mindmap_app.register(app)
 
 
 class KeyScope(StrEnum):
@@ -56,14 +75,6 @@ class KeyScope(StrEnum):
     READ = "read"
     WRITE = "write"
     ADMIN = "admin"
-
-
-class SearchMode(StrEnum):
-    """Search modes."""
-
-    HYBRID = "hybrid"
-    KEYWORD = "keyword"
-    VECTOR = "vector"
 
 
 Subject = Annotated[str, typer.Argument(help="What the work is about, like document:42.")]
@@ -141,6 +152,10 @@ def index(
     metadata: MetadataText = None,
     label: Labels = None,
     password_file: PasswordFile = None,
+    external_id: Annotated[
+        str | None,
+        typer.Option("--external-id", metavar="ID", help="Your own id of one file: same id, same document."),
+    ] = None,
     max_cost: MaxCost = None,
     as_json: Json = False,
 ) -> None:
@@ -161,6 +176,7 @@ def index(
             selection=selection,
             description=(metadata_of(metadata), tuple(label or ())),
             password=password_of(password_file),
+            external_id=external_id,
             max_cost=max_cost,
             **options,
         )
@@ -180,16 +196,17 @@ def search(
     like: Annotated[
         bool, typer.Option("--like", help="TEXT is a document ID: find passages like that document.")
     ] = False,
-    mode: Annotated[
-        SearchMode, typer.Option("--mode", help="Match by words and meaning (hybrid), or by one of them.")
-    ] = SearchMode.HYBRID,
+    mode: ModeOption = SearchMode.HYBRID,
     passing: FilterText = None,
+    rerank: RerankFlag = None,
+    reranker: RerankerName = None,
     as_json: Json = False,
 ) -> None:
     """Search published documents for the best matching passages."""
     from holdfast.cli import search_command  # noqa: PLC0415
-    from holdfast.service.search_pages import LikeThis, SearchRequest  # noqa: PLC0415
+    from holdfast.service.search_pages import LikeThis, SearchRequest, modes  # noqa: PLC0415
 
+    matching, by_graph = modes(mode.value)
     search_command.search(
         SearchRequest(
             tenant,
@@ -199,8 +216,10 @@ def search(
             most,
             offset,
             only=filter_of(passing),
-            mode=mode.value,
+            mode=matching,
             grouped=group,
+            rerank=reranker or rerank,
+            graph=by_graph,
         ),
         as_json=as_json,
     )

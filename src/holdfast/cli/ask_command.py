@@ -88,12 +88,19 @@ def _show(answer: CitedAnswer) -> None:
         page = f", page {source.page}" if source.page is not None else ""
         line.append(f"{page}  document:{source.document_id}", style="quiet")
         console.print(line, soft_wrap=True)
+        for passage in source.passages if source.n in cited else ():
+            where = f", page {passage.page}" if passage.page is not None else ""
+            console.print(
+                Text(f"    from {passage.title}{where}  {passage.chunk}", style="quiet"), soft_wrap=True
+            )
     for sentence in answer.sentences:
         if sentence.support is Support.NONE:
             console.print(f"not supported: {terminal.one_line(sentence.text)}", style="care", markup=False)
     if answer.unknown_citations:
         removed = formatting.count(answer.unknown_citations, "citation")
         console.print(f"{removed} that named no source: removed", style="care")
+    for notice in answer.notices:
+        console.print(terminal.one_line(notice.message), style="care", markup=False)
     if answer.stand_in:
         console.print(
             "answered by the built-in stand-in, which quotes and is no language model", style="care"
@@ -102,7 +109,7 @@ def _show(answer: CitedAnswer) -> None:
 
 
 def _cost(answer: CitedAnswer) -> str:
-    if answer.replayed:
+    if answer.replayed and not answer.cost.tokens:
         return f"replayed, cost nothing (saved {formatting.money(answer.cost.saved)})"
     if answer.refused and not answer.cost.tokens:
         return "cost nothing"

@@ -32,6 +32,16 @@ class DocumentSelection:
     title: str = ""
     most: int = 100
     filter: Filter | None = None
+    external_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedDocument:
+    """What is to be known about a document; what is None stays."""
+
+    metadata: Mapping[str, Any] | None
+    labels: Sequence[str] | None
+    external_id: str | None
 
 
 def list_collections(tenant: str, *, as_json: bool) -> None:
@@ -137,6 +147,7 @@ def _matching(
                 after=position,
                 limit=min(left, STEP),
                 filter=selection.filter,
+                external_id=selection.external_id,
             )
             page, position = viewing.page(query)
             yield from page
@@ -180,18 +191,17 @@ def _linked(documents: Sequence[LinkedDocument]) -> str | None:
     return ", ".join(f"{each.id} ({each.title})" for each in documents) or None
 
 
-def describe_document(
-    tenant: str,
-    document: str,
-    metadata: Mapping[str, Any] | None,
-    labels: Sequence[str] | None,
-    *,
-    as_json: bool,
-) -> None:
-    """The document has this metadata and these labels, where they are given; it is on standard output."""
+def describe_document(tenant: str, document: str, described: DescribedDocument, *, as_json: bool) -> None:
+    """The document has this metadata, labels and external id, where given; it is on standard output."""
     wish = RequestContext(tenant=tenant, actor=context.actor())
     with context.services(None) as services:
-        changed = services.documents.change(wish, _id(document), metadata=metadata, labels=labels)
+        changed = services.documents.change(
+            wish,
+            _id(document),
+            metadata=described.metadata,
+            labels=described.labels,
+            external_id=described.external_id,
+        )
         view = services.views.view(changed.document)
     _print_fields(_shape(view), as_json=as_json)
 

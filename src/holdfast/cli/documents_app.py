@@ -62,6 +62,9 @@ def list_documents(
     ] = None,
     state: Annotated[DocumentState | None, typer.Option("--state", help="Only in this state.")] = None,
     title: Annotated[str, typer.Option("--title", help="Only titles containing this text.")] = "",
+    external_id: Annotated[
+        str | None, typer.Option("--external-id", metavar="ID", help="Only documents with this external ID.")
+    ] = None,
     passing: FilterText = None,
     most: Annotated[int, typer.Option("--most", "-k", min=1, help="Maximum number of documents.")] = 100,
     tenant: Tenant = "default",
@@ -71,7 +74,7 @@ def list_documents(
     from holdfast.cli import documents  # noqa: PLC0415
 
     selection = documents.DocumentSelection(
-        collection, state.value if state is not None else None, title, most, filter_of(passing)
+        collection, state.value if state is not None else None, title, most, filter_of(passing), external_id
     )
     documents.list_documents(tenant, selection, as_json=as_json)
 
@@ -106,14 +109,18 @@ def describe_document(
     metadata: MetadataText = None,
     label: Labels = None,
     clear_labels: Annotated[bool, typer.Option("--no-labels", help="Remove all labels.")] = False,
+    external_id: Annotated[
+        str | None, typer.Option("--external-id", metavar="ID", help="Your own id of the document.")
+    ] = None,
     tenant: Tenant = "default",
     as_json: Json = False,
 ) -> None:
-    """Replace the metadata or labels of a document; nothing is indexed again or paid."""
+    """Replace metadata, labels or external ID of a document; nothing is indexed again or paid."""
     from holdfast.cli import documents  # noqa: PLC0415
 
     labels = [] if clear_labels else label
-    documents.describe_document(tenant, document, metadata_of(metadata), labels, as_json=as_json)
+    described = documents.DescribedDocument(metadata_of(metadata), labels, external_id)
+    documents.describe_document(tenant, document, described, as_json=as_json)
 
 
 @documents_app.command("delete")

@@ -17,6 +17,7 @@ from holdfast import extras
 NEEDS = {
     "api": ("server",),
     "index": ("server",),
+    "mcp": ("mcp",),
     "search": ("server",),
     "up": ("server",),
     "worker": ("server",),

@@ -15,11 +15,13 @@ from holdfast import bootstrap
 from holdfast.bootstrap import AppServices
 from holdfast.cli import context, costs, temporary_worker, terminal
 from holdfast.cli.exit_codes import Exit
+from holdfast.core.errors import BadRequestError
 from holdfast.core.gaps import Gap
 from holdfast.kinds import index as kind
 from holdfast.service import folder, formatting, gap_sentences
 from holdfast.service.records import RunFailure
 from holdfast.service.requests import RequestContext
+from holdfast.service.uploads import Upload
 
 LOOK_EVERY = 0.1
 TROUBLES_EVERY = 1.0
@@ -71,9 +73,12 @@ def index(
     description: tuple[Mapping[str, Any] | None, Sequence[str]],
     password: str | None,
     max_cost: float | None,
+    external_id: str | None,
     as_json: bool,
 ) -> Exit:
     """Every file is a document of the collection, and indexed unless nobody waited for it."""
+    if external_id is not None and (len(paths) != 1 or not paths[0].is_file() or prune):
+        raise BadRequestError("--external-id is for one file, without --prune", code="bad_external_id")
     loaded = context.loaded()
     if bootstrap.sqlite_file(loaded.database_url.get_secret_value()) is not None:
         bootstrap.migrated(loaded)
@@ -89,17 +94,27 @@ def index(
         last: Summary | None = None
         while True:
             began = time.monotonic()
-            files = folder.files(paths, selection)
-            how = {"prune": prune, "retry": last is None}
-            intake = services.folders.take_in(
-                wish,
-                collection,
-                files,
-                **how,
-                selection=selection,
-                description=description,
-                password=password,
-            )
+            if external_id is not None:
+                metadata, labels = description
+                upload = Upload(
+                    b"",
+                    metadata=metadata,
+                    labels=labels or None,
+                    password=password,
+                    external_id=external_id,
+                )
+                intake = services.folders.take_one(wish, collection, paths[0], upload)
+            else:
+                intake = services.folders.take_in(
+                    wish,
+                    collection,
+                    folder.files(paths, selection),
+                    prune=prune,
+                    retry=last is None,
+                    selection=selection,
+                    description=description,
+                    password=password,
+                )
             if wait and intake.run_ids:
                 _wait(services, console, helper, intake.run_ids)
             summary = _summary(services, tenant, intake, time.monotonic() - began)

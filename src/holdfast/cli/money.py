@@ -192,16 +192,18 @@ def prices(*, as_json: bool) -> None:
         terminal.show_json({"version": table.version, "prices": rows})
         return
     console = terminal.console()
-    shown = terminal.table("model", "provider", "input", "output", "from", numbers=("input", "output"))
+    numbers = ("input", "output", "unit")
+    shown = terminal.table("model", "provider", *numbers, "from", numbers=numbers)
     for row in rows:
-        amounts = (f"${row['input']:g}", f"${row['output']:g}")
+        amounts = (*(f"${row[name]:g}" for name in numbers[:2]), f"${row['unit']:g}" if row["unit"] else "")
         shown.add_row(*terminal.cells(row["model"], row["provider"] or "any", *amounts, row["source"]))
     console.print(shown)
-    console.print(f"\nUS dollars per million tokens, version {table.version}; any other model is unpriced")
+    units = "US dollars per million tokens, or per unit (a search, a page)"
+    console.print(f"\n{units}, version {table.version}; any other model is unpriced")
 
 
 def _priced(model: str, provider: str | None, price: Price, source: str) -> dict[str, Any]:
-    amounts = {"input": price.input / NANO, "output": price.output / NANO}
+    amounts = {"input": price.input / NANO, "output": price.output / NANO, "unit": price.unit / NANO}
     return {"model": model, "provider": provider, **amounts, "source": source}
 
 

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +12,25 @@ from holdfast.core import document_metadata, filters
 from holdfast.core.errors import BadRequestError
 from holdfast.core.filters import Filter
 
+
+class SearchMode(StrEnum):
+    """Search modes."""
+
+    HYBRID = "hybrid"
+    KEYWORD = "keyword"
+    VECTOR = "vector"
+    LOCAL = "local"
+    GLOBAL = "global"
+
+
+ModeOption = Annotated[
+    SearchMode,
+    typer.Option(
+        "--mode",
+        help="Match by words and meaning (hybrid), or by one of them; by the entities (local) or the reports "
+        "(global) of the knowledge graph.",
+    ),
+]
 Tenant = Annotated[str, typer.Option("--tenant", help="Tenant.")]
 AnyTenant = Annotated[str | None, typer.Option("--tenant", help="Only this tenant.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask to confirm the estimated cost.")]
@@ -34,6 +54,13 @@ FilterText = Annotated[
     typer.Option(
         "--filter", metavar="JSON", help='Only matching documents, like \'{"eq": {"author": "Ann"}}\'.'
     ),
+]
+RerankFlag = Annotated[
+    bool | None,
+    typer.Option("--rerank/--no-rerank", help="Let the provider of the settings rank the hits; may cost."),
+]
+RerankerName = Annotated[
+    str | None, typer.Option("--reranker", metavar="NAME", help="Rank the hits with this provider.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 

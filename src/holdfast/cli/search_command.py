@@ -3,12 +3,15 @@
 from rich.text import Text
 
 from holdfast.cli import context, terminal
-from holdfast.search.searcher import Hit
+from holdfast.ledger.prices import NANO
+from holdfast.search.hits import Hit
+from holdfast.service import formatting
 from holdfast.service.search_pages import SearchPage, SearchRequest
 
 SHOWN = (
     *("document_id", "title", "collection", "page", "text", "snippet", "score", "generation"),
-    *("slice", "position", "chunk_id", "parts", "weak", "edited", "type", "node", "covers"),
+    *("slice", "position", "chunk_id", "parts", "weak", "edited", "type", "node", "covers", "relevance"),
+    *("path", "passages"),
 )
 
 
@@ -27,6 +30,11 @@ def search(request: SearchRequest, *, as_json: bool) -> None:
             "legs": page.legs,
             "notices": page.notices,
             "next_offset": page.next_offset,
+            "cost": {
+                "paid": None if page.spent.unpriced else page.spent.paid / NANO,
+                "saved": page.spent.saved / NANO,
+                "tokens": page.spent.tokens,
+            },
         }
         terminal.show_json(reply)
     else:
@@ -59,6 +67,8 @@ def _print(page: SearchPage, request: SearchRequest) -> None:
             _print_hit(hit, "   ")
     if page.next_offset is not None:
         console.print(f"more with --offset {page.next_offset}", style="quiet")
+    if page.spent.paid_calls:
+        console.print(f"paid {formatting.paid(page.spent.paid, page.spent.unpriced_calls)}", style="quiet")
 
 
 def _print_hit(hit: Hit, before: str) -> None:
@@ -74,7 +84,13 @@ def _print_hit(hit: Hit, before: str) -> None:
     if hit.edited:
         line.append("  edited", style="quiet")
     console.print(line, soft_wrap=True)
+    if hit.path and hit.type == "chunk":
+        steps = " → ".join(terminal.one_line(step.title) for step in hit.path)
+        console.print(Text(f"   {steps} → passage", style="quiet"), soft_wrap=True)
     console.print(_snippet(hit), soft_wrap=False)
+    for passage in hit.passages:
+        page = f", page {passage.page}" if passage.page is not None else ""
+        console.print(Text(f"   from {passage.title}{page}  {passage.chunk}", style="quiet"), soft_wrap=True)
     console.print()
 
 

@@ -1,6 +1,7 @@
 """`holdfast why`: the story of a subject, in words."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -8,8 +9,9 @@ from rich.markup import escape
 from holdfast.cli import context, terminal
 from holdfast.core.records import Spent
 from holdfast.core.states import LIVE, OPEN, CallState, Status, TaskState, shown
-from holdfast.service import explanations, formatting, gap_sentences
-from holdfast.service.records import RunDetail, TaskDetail
+from holdfast.service import document_origins, explanations, formatting, gap_sentences
+from holdfast.service.records import Family, RunDetail, TaskDetail
+from holdfast.service.sources import Origin
 from holdfast.service.subject_work import SubjectStory
 
 STYLES = {Status.SUCCESS: "good", Status.FAILED: "bad", Status.RUNNING: "name", Status.QUEUED: "name"}
@@ -24,19 +26,36 @@ def why(subject: str, *, kind: str | None, tenant: str, as_json: bool) -> None:
             for each in stories
             if each.document is not None
         }
+        families = {
+            each.document.id: services.documents.around(each.document)
+            for each in stories
+            if each.document is not None
+        }
     if as_json:
-        terminal.show_json(
-            [{"story": each.story, "orders": each.orders, "document": each.document} for each in stories]
-        )
+        terminal.show_json([_as_json(each, origins, families) for each in stories])
         return
     console = terminal.console()
     for number, each in enumerate(stories):
         if number:
             console.print()
         _print_story(console, each)
-        for origin in origins.get(each.document.id, ()) if each.document is not None else ():
-            source = f"source {origin.source_name} ({origin.source_id})" if origin.source_id else "an upload"
-            console.print(f"It came from {source}: {origin.external_id}", markup=False)
+        if (document := each.document) is not None:
+            parents = families[document.id].parents
+            for sentence in document_origins.sentences(document, origins[document.id], parents):
+                console.print(sentence, markup=False)
+
+
+def _as_json(
+    subject_story: SubjectStory, origins: Mapping[str, Sequence[Origin]], families: Mapping[str, Family]
+) -> dict[str, Any]:
+    document = subject_story.document
+    return {
+        "story": subject_story.story,
+        "orders": subject_story.orders,
+        "document": document,
+        "origins": [] if document is None else origins[document.id],
+        "parents": [] if document is None else families[document.id].parents,
+    }
 
 
 def _print_story(console: Console, subject_story: SubjectStory) -> None:

@@ -26,6 +26,8 @@ OF_CODE: dict[str, Category] = {
     "nothing_ready": "content",
     "documents_changed": "content",
     "no_text": "content",
+    "unreadable_answer": "content",
+    "answer_too_large": "content",
     "bad_call": "content",
     "bad_bundle": "content",
     "newer_bundle": "content",
@@ -37,6 +39,7 @@ OF_WAIT: dict[str, Category] = {
     "budget": "quota",
     "rate": "rate_limit",
     "provider": "provider_down",
+    "parser": "provider_down",
     "parked": "provider_down",
 }
 

@@ -7,6 +7,7 @@ is as a floating-point value.
 
 import json
 import math
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -25,6 +26,7 @@ MOST_DIGITS = 100
 MOST_KEY = 128  # characters of a key; of a longer text this is the beginning
 MOST_LABELS = 50
 MOST_LABEL = 100
+MOST_EXTERNAL_ID = 500  # characters, of up to four bytes each: it is part of an index
 BUILT_IN = "$"  # the first character of fields that are not metadata
 LABELS = "$labels"
 FILE = "$file."  # before the path of a value that comes from the file itself
@@ -121,6 +123,17 @@ def checked_labels(labels: Sequence[object]) -> list[str]:
             message = f"label {each!r:.80} is not plain text of 1 to {MOST_LABEL} characters"
             raise BadRequestError(message, code="bad_label")
     return sorted({str(each) for each in labels})
+
+
+def checked_external_id(external_id: str | None) -> str | None:
+    """The external id exactly as it is; BadRequestError `bad_external_id` if it cannot be stored."""
+    if external_id is None:
+        return None
+    is_short = 0 < len(external_id) <= MOST_EXTERNAL_ID and not external_id.isspace()
+    if is_short and is_plain(external_id) and not any(unicodedata.category(c) == "Cc" for c in external_id):
+        return external_id
+    message = f"external_id must have 1 to {MOST_EXTERNAL_ID} characters, none of them a control character"
+    raise BadRequestError(message, code="bad_external_id")
 
 
 def escaped(name: str) -> str:

@@ -25,6 +25,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from holdfast.core.errors import BadRequestError, WorkError
+from holdfast.documents import page_cleaning
 from holdfast.documents.parse.records import Page, Role, TextBlock
 from holdfast.documents.text_units import NEVER, Units, weigh
 
@@ -48,6 +49,8 @@ class ChunkOptions:
     size_tokens: int = 256
     overlap: int = 0
     delimiter: str = ""
+    # What is left out of the pages, by the names of `page_cleaning`.
+    drop: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Reject invalid options."""
@@ -78,6 +81,8 @@ def cut(pages: Sequence[Page], options: ChunkOptions) -> list[ChunkText]:
     Raises `too_large` for pages that would give more than `MOST_PIECES`.
     """
     cutter = _Cutter(options)
+    if options.drop:
+        pages = page_cleaning.cleaned(pages, options.drop)
     pieces = (piece for page in pages for piece in cutter.page(page))
     taken = list(islice(pieces, MOST_PIECES))
     if next(pieces, None) is not None:

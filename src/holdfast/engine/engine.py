@@ -117,7 +117,7 @@ class Engine:
             parts.rules,
             parts.duties,
             judged,
-            goes_on=self.registry.goes_on,
+            goes_on=self.registry.ends_by_task,
         )
 
     def request(self, ask: Ask) -> RequestResult:

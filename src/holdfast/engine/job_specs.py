@@ -28,7 +28,8 @@ NO_PARAMETERS: Mapping[str, Any] = {"type": "object", "properties": {}}
 class JobEstimate:
     """A job whose calls are to be told before it runs: its parameters, and what it would read.
 
-    A document is its id, the number of its head and its published generation.
+    A document is its id, the number of its head and its published generation. Call `check` every now and
+    then: it raises when the time for the estimate is over.
     """
 
     tenant: str
@@ -37,6 +38,7 @@ class JobEstimate:
     documents: Sequence[tuple[str, int, int]]
     model: Model | None
     db: Database = field(repr=False)
+    check: Callable[[], None] = field(repr=False, default=lambda: None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +58,9 @@ class JobSpec:
     row, by column, given the options of the run and the data; by default the properties of `result`. `view`
     is a Jinja template for the web UI, given `results`, `titles` (by document) and `options`, and escaped;
     without it results are a table.
+
+    A `keepable` kind derives something from a whole collection, and pays for what changed: an action
+    `keep:<kind>` requests it again when documents have changed.
     """
 
     title: str
@@ -72,6 +77,7 @@ class JobSpec:
     result: Parameters | None = None
     table: Callable[[Mapping[str, Any], Mapping[str, Any]], Mapping[str, Any]] | None = None
     view: str | None = None
+    keepable: bool = False
 
     @property
     def has_estimate(self) -> bool:
@@ -86,7 +92,8 @@ class ActionSpec:
     `run` returns the result, a small mapping that is kept with the follow-up; without it the events of the
     action are delivered by the kind itself. `estimate` returns the calls for one document and whether these
     are all, given the parameters, the document and the model. `view` is a Jinja template for the web UI,
-    given `result`. `summary` says in a few words what an action with these parameters does.
+    given `result`. `summary` says in a few words what an action with these parameters does. `keeps` is the
+    job that the action requests again whenever the collection has changed; it has no run of its own.
     """
 
     name: str
@@ -100,6 +107,7 @@ class ActionSpec:
     ) = None
     view: str | None = None
     summary: Callable[[Mapping[str, Any]], str] | None = None
+    keeps: JobSpec | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from holdfast.engine.work import Work
 
 Result = Mapping[str, Any] | None
+# What the names of actions begin with that keep what a kind derives from a collection up to date.
+KEEP = "keep"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,25 @@ class Supplies:
     # By name, the providers that a collection or a document, and a job or an action, may choose.
     embedding_offers: Mapping[str, Offer] = field(default_factory=dict, compare=False)
     llm_offers: Mapping[str, Offer] = field(default_factory=dict, compare=False)
+    # By name, the providers that may rerank what a search has found.
+    rerank_offers: Mapping[str, Offer] = field(default_factory=dict, compare=False)
+
+
+def _keeping(kind: Kind) -> list[ActionSpec]:
+    """The action that keeps what the kind derives from a collection up to date."""
+    job = kind.job
+    if job is None or not job.keepable or job.parameters is None:
+        return []
+    return [
+        ActionSpec(
+            name=f"{KEEP}:{kind.name}",
+            title=f"Keep up to date: {job.title}",
+            parameters=job.parameters,
+            check=job.check,
+            asks_model=job.asks_model,
+            keeps=job,
+        )
+    ]
 
 
 class Registry:
@@ -119,7 +140,7 @@ class Registry:
             raise BadRequestError(
                 f"kind {kind.name!r} is registered twice; give one another name", code="bad_kind"
             )
-        for action in kind.actions:
+        for action in (*kind.actions, *_keeping(kind)):
             if action.name in self._actions:
                 raise BadRequestError(
                     f"kind {kind.name!r} brings the action {action.name!r}, which exists already",
@@ -132,13 +153,14 @@ class Registry:
         """The kind called `name`, if this process knows it."""
         return self._kinds.get(name)
 
-    def goes_on(self, name: str) -> bool:
-        """True when a run of this kind may have a further phase. Of an unknown kind nobody can tell.
+    def ends_by_task(self, name: str) -> bool:
+        """True if a run of this kind without an open task must be ended by one more task of its own.
 
-        Then the planner decides: a plan without slices publishes the run.
+        That is so if it may have a further phase, or if its kind writes something when it is published. Of an
+        unknown kind nobody can tell. The task plans the next phase; a plan without slices publishes the run.
         """
         kind = self._kinds.get(name)
-        return kind is None or kind.plan_next is not None
+        return kind is None or kind.plan_next is not None or kind.publish is not None
 
     @property
     def names(self) -> list[str]:

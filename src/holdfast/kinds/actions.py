@@ -15,7 +15,7 @@ from holdfast.core.errors import BadRequestError, WorkError
 from holdfast.core.text import is_plain
 from holdfast.documents import fetch
 from holdfast.engine.job_specs import ActionSpec
-from holdfast.engine.kinds import Kind, Registry, Supplies
+from holdfast.engine.kinds import KEEP, Kind, Registry, Supplies
 from holdfast.engine.models import Model
 from holdfast.engine.ready_documents import Passage, ReadyDocument
 from holdfast.engine.work import Work
@@ -141,6 +141,8 @@ WEBHOOK = ActionSpec(
 def kind_of(registry: Registry, name: str) -> tuple[str, str]:
     """The kind and the pipeline of what follows by the action `name`: only who has its code may claim it."""
     kind, spec = registry.action(name)
+    if spec.keeps is not None:
+        return KEEP, kind.pipeline
     return (kind.name if spec.run is None else NAME), kind.pipeline
 
 

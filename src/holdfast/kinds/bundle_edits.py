@@ -21,6 +21,8 @@ from holdfast.store.library.chunk_edits import AppliedEdit, ChunkEdit
 MOST_TEXT = 1_000_000
 MOST_ACTOR = 200
 MOST_PLACES = 100_000
+# Characters of all edits of a document: they are in memory at once.
+MOST_DOCUMENT_TEXT = 50_000_000
 MOST_NUMBER = 2**31 - 1
 
 
@@ -79,6 +81,33 @@ def read(line: Mapping[str, Any]) -> BundleEdit:
     if edit.changes_nothing:
         raise bundles.bad("an edit changes nothing")
     return BundleEdit(edit, [_applied(edit, each) for each in places])
+
+
+def read_all(lines: Iterable[Mapping[str, Any]], chunks: int) -> list[BundleEdit]:
+    """The edits of a document that has so many chunks; BadRequestError if they cannot be those of one.
+
+    Each chunk has one edit, those that are switched off among them, and each edit is there once. What is held
+    in memory is bounded, however large the bundle is.
+    """
+    edits: list[BundleEdit] = []
+    keys: set[tuple[str, str]] = set()
+    positions: set[int] = set()
+    size = off = 0
+    for line in lines:
+        each = read(line)
+        edits.append(each)
+        size += len(each.edit.original) + len(each.edit.text or "")
+        keys.add(each.edit.mark.key)
+        off += sum(not at.edit.enabled for at in each.applied)
+        before = len(positions)
+        positions.update(at.position for at in each.applied)
+        if len(positions) != before + len(each.applied) or len(keys) != len(edits):
+            raise bundles.bad("a chunk has two edits")
+        if size > MOST_DOCUMENT_TEXT or len(positions) > MOST_PLACES:
+            raise bundles.bad("the edits of a document are too large")
+    if positions and max(positions) >= chunks + off:
+        raise bundles.bad("an edit is of a chunk that is not there")
+    return edits
 
 
 def _applied(edit: ChunkEdit, values: Any) -> AppliedEdit:

@@ -53,6 +53,7 @@ class Record:
     chosen: Mapping[str, Any]
     language: str | None = None
     edits: int = 0
+    external_id: str | None = None
 
     @property
     def model(self) -> tuple[str, str]:
@@ -93,10 +94,10 @@ class BundleReader:
 
     def edits(self, of: Record) -> list[BundleEdit]:
         """The edits of the document that was read last."""
-        lines = list(islice(self._edits, of.edits))
-        if len(lines) < of.edits:
+        edits = bundle_edits.read_all(islice(self._edits, of.edits), of.chunks)
+        if len(edits) < of.edits:
             raise bundles.bad("a document has fewer edits than it says")
-        return [bundle_edits.read(line) for line in lines]
+        return edits
 
     def content(self) -> bundles.Bytes | None:
         """The next bytes: those of a document, then those of its thumbnail."""
@@ -156,7 +157,15 @@ def record(line: Mapping[str, Any]) -> Record:
         chosen=chosen,
         language=line.get("language") if line.get("language") in LANGUAGES else None,
         edits=_number(line, "edits", 0),
+        external_id=_external_id(line.get("external_id")),
     )
+
+
+def _external_id(value: Any) -> str | None:
+    """The external id of a document; a bundle of an earlier release has none."""
+    if not isinstance(value, str | None):
+        raise bundles.bad("the external_id of a document cannot be stored")
+    return document_metadata.checked_external_id(value)
 
 
 def _labels(line: Mapping[str, Any]) -> list[str]:

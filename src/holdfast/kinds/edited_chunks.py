@@ -19,19 +19,27 @@ from holdfast.store.library import chunk_edits as store
 from holdfast.store.library.chunk_edits import AppliedEdit
 from holdfast.store.protocol.slices import DoneSlice
 
+# The option that names a flow.
+FLOW = "flow"
 # A worker of a release that knows no edits must not claim a run that has some: it would publish without them.
+# Nor one that knows no flows a run with one.
 VERSION = 1
 EDITED_VERSION = 2
+FLOW_VERSION = 3
 
 
 def with_edits(ask: Ask, edits: str | None) -> Ask:
     """The request to index a document with the edits of this fingerprint."""
-    if edits is None and EDITS not in ask.options:
-        return ask
     options = {name: value for name, value in ask.options.items() if name != EDITS}
-    if edits is None:
-        return replace(ask, options=options, pipeline=f"{subjects.INDEX}@{VERSION}")
-    return replace(ask, options={**options, EDITS: edits}, pipeline=f"{subjects.INDEX}@{EDITED_VERSION}")
+    if edits is not None:
+        options[EDITS] = edits
+    return replace(ask, options=options, pipeline=pipeline_of(options))
+
+
+def pipeline_of(options: Mapping[str, Any]) -> str:
+    """The oldest version of `index` that can carry out a run with these options."""
+    version = FLOW_VERSION if options.get(FLOW) else EDITED_VERSION if EDITS in options else VERSION
+    return f"{subjects.INDEX}@{version}"
 
 
 @dataclass(frozen=True, slots=True)

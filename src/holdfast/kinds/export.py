@@ -165,6 +165,7 @@ class Export:
             "outline",
             "title_given",
             "language",
+            "external_id",
         )
         about = {each: getattr(row, each) for each in fields}
         about |= {"metadata": row.metadata or {}, "labels": row.labels or []}

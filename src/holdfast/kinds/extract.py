@@ -95,7 +95,8 @@ def foreseen(params: Mapping[str, Any], texts: Sequence[str], model: Model | Non
     windows = windows_of(NumberedChunk(number, None, text) for number, text in enumerate(texts))
     window_schema = schema if len(windows) == 1 else schemas.without_required(schema)
     return [
-        _call(model_calls.required(model), window, window_schema, params["instruction"]) for window in windows
+        call_for(model_calls.required(model), window, window_schema, params["instruction"])
+        for window in windows
     ]
 
 
@@ -113,7 +114,7 @@ def _foreseen_document(
     schema, windows = params["schema"], _windows(document.text)
     window_schema = schema if len(windows) == 1 else schemas.without_required(schema)
     words = str(params.get("instruction", ""))
-    calls = [_call(model_calls.required(model), window, window_schema, words) for window in windows]
+    calls = [call_for(model_calls.required(model), window, window_schema, words) for window in windows]
     return calls, len(calls) == 1
 
 
@@ -131,13 +132,20 @@ def _prompt(schema: Mapping[str, Any], instruction: str) -> str:
     return f"{prompt}\n\nFrom the person who asked for this:\n{instruction}" if instruction else prompt
 
 
-def _call(model: Model, window: str, schema: Mapping[str, Any], instruction: str) -> Call:
+def call_for(
+    model: Model,
+    window: str,
+    schema: Mapping[str, Any],
+    instruction: str,
+    max_tokens: int = MOST_OUTPUT,
+) -> Call:
+    """The question for the fields of a schema in a text."""
     return model_calls.question(
         model,
         _prompt(schema, instruction),
         window,
         wants_json=True,
-        max_tokens=MOST_OUTPUT,
+        max_tokens=max_tokens,
         hint={"do": "fields", "schema": dict(schema)},
     )
 
@@ -152,7 +160,7 @@ def _fields(
     failed: WorkError | None = None
     for window in windows:
         try:
-            answer = _answer(work, _call(model, window, window_schema, instruction), window_schema)
+            answer = _answer(work, call_for(model, window, window_schema, instruction), window_schema)
         except WorkError as error:
             if error.code not in model_calls.OF_ONE:
                 raise
@@ -164,7 +172,7 @@ def _fields(
     if failed is not None and not fields:
         raise failed
     if wrong := schemas.faults(fields, schema):
-        raise _invalid(wrong)
+        raise invalid(wrong)
     return fields
 
 
@@ -172,19 +180,20 @@ def _answer(work: Work, call: Call, schema: Mapping[str, Any]) -> dict[str, Any]
     """An answer that passes the schema, the first or the second; WorkError where neither does."""
     result = work.pay([call])[0]
     try:
-        return _read(result, schema)
+        return read_answer(result, schema)
     except WorkError as error:
         if error.code == "content_filtered":
             raise
-        complaint = f"That answer cannot be used: {error.message}. Answer again, with the JSON object alone."
-    return _read(work.pay([model_calls.again(call, result, complaint)])[0], schema)
+        again = model_calls.again(call, result, complaint(error))
+    return read_answer(work.pay([again])[0], schema)
 
 
-def _read(result: bytes, schema: Mapping[str, Any]) -> dict[str, Any]:
+def read_answer(result: bytes, schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of an answer; WorkError where it does not follow the schema."""
     reply = model_calls.value(result, dict)
     answer = {str(name): value for name, value in _plain(reply).items() if _counts(name, value, schema)}
     if wrong := schemas.faults(answer, schema):
-        raise _invalid(wrong)
+        raise invalid(wrong)
     return answer
 
 
@@ -193,7 +202,13 @@ def _counts(name: str, value: Any, schema: Mapping[str, Any]) -> bool:
     return value is not None or schemas.allows_null(name, schema)
 
 
-def _invalid(wrong: Sequence[str]) -> WorkError:
+def complaint(error: WorkError) -> str:
+    """What the model is told about an answer that cannot be used."""
+    return f"That answer cannot be used: {error.message}. Answer again, with the JSON object alone."
+
+
+def invalid(wrong: Sequence[str]) -> WorkError:
+    """The error for an answer that does not follow the schema."""
     return WorkError(
         f"the answer does not follow the schema: {'; '.join(wrong)}"[:1000], code="invalid_answer"
     )
@@ -347,7 +362,7 @@ class Extract:
         for pieces in documents:
             windows = windows_of(pieces)
             window_schema = schema if len(windows) == 1 else schemas.without_required(schema)
-            calls.append(_call(corpus.model_of(work), windows[0], window_schema, instruction))
+            calls.append(call_for(corpus.model_of(work), windows[0], window_schema, instruction))
         model_calls.paid(work, calls)
 
     def _draft(

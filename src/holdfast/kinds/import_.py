@@ -144,12 +144,15 @@ class Import:
 
     def _is_here(self, work: Work, reader: BundleReader, brought: Brought) -> bool:
         """True, and counted, when every document of the part answers queries in the collection already."""
-        digests = [each.source.digest for each in reader.documents()]
+        names = [(each.source.digest, each.external_id) for each in reader.documents()]
         reader.close()
-        known = documents.by_digests(self._db, work.claim.tenant, work.claim.collection or "", digests)
-        if not all(each in known and known[each].visible for each in digests):
+        where = self._db, work.claim.tenant, work.claim.collection or ""
+        by_digest = documents.by_digests(*where, {digest for digest, named in names if named is None})
+        by_id = documents.by_external_ids(*where, {named for _, named in names if named is not None})
+        known = [by_digest.get(digest) if named is None else by_id.get(named) for digest, named in names]
+        if not all(each is not None and each.visible for each in known):
             return False
-        brought.unchanged = len(digests)
+        brought.unchanged = len(names)
         return True
 
     def _keep_vectors(self, work: Work, reader: BundleReader, brought: Brought) -> None:
@@ -239,6 +242,7 @@ class Import:
             record.labels,
             title_given=record.title_given,
             edits=[each.edit for each in edits],
+            external_id=record.external_id,
         )
         arrival = Arrival(draft, ask, self._db.token(), self._db.token())
         opened = bundle_imports.open_document(

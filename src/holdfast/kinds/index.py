@@ -8,38 +8,41 @@ anywhere in the tenant, is in the ledger and costs nothing.
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from holdfast.core import keys, languages, subjects
-from holdfast.core.chunk_edits import EDIT, EDITS
+from holdfast.core.chunk_edits import EDITS
 from holdfast.core.errors import BadRequestError, HoldfastError, WorkError
 from holdfast.core.records import Chunk, Claim, Copy, Slice
 from holdfast.core.text import is_plain
 from holdfast.documents import chunk
 from holdfast.documents.blobs import Blobs
 from holdfast.documents.parse import ocr_languages, records
+from holdfast.documents.parse.paid import PaidAnswer
 from holdfast.documents.parse.parser import Parser
 from holdfast.documents.parse.reader import Cut, KnownSlices
-from holdfast.documents.parse.records import Format, PageReading
+from holdfast.documents.parse.records import Format
 from holdfast.engine import kinds as offers
 from holdfast.engine.job_specs import SearchSource
 from holdfast.engine.kinds import Finish, Kind, Offer
 from holdfast.engine.work import Work
-from holdfast.kinds import edited_chunks, file_facts, members, parser_choice, recognition
-from holdfast.kinds.edited_chunks import DocumentEdits, EditedPiece
+from holdfast.kinds import edited_chunks, file_facts, members, parser_choice, recognition, slice_facts
+from holdfast.kinds.document_opening import DocumentOpener
+from holdfast.kinds.edited_chunks import FLOW, DocumentEdits
+from holdfast.kinds.flows import index_steps, library
+from holdfast.kinds.flows.index_steps import FLOW_MODEL, FlowSetup, IndexFlows, PreparedChunk
 from holdfast.kinds.log_phrases import many
 from holdfast.ledger.pay import Call
 from holdfast.search import term_counts, tokenizer
 from holdfast.store.base.database import Database, Tx
-from holdfast.store.library import chunk_edits, document_passwords, documents, integrity
+from holdfast.store.library import chunk_edits, documents, integrity
 from holdfast.store.library.quotas import UNLIMITED, Quota
 from holdfast.store.protocol import slices
 from holdfast.store.search import search_reads as search_store
 
-T = TypeVar("T")
 NAME = subjects.INDEX
 VERSION = edited_chunks.VERSION
 # The name of the search source that is the chunks of documents.
@@ -57,7 +60,9 @@ log = logging.getLogger(__name__)
 class Choices:
     """How a document is indexed; frozen into its run. Sizes are in tokens, pages and rows.
 
-    `provider` is the identity of one. `offers` and `own_parsers` are what options may name; not frozen.
+    `provider` is the identity of one. `flow` names a version of a flow, whose steps are carried out instead;
+    `llm` is the language model that they ask (provider, model), `drop` what they clean away. `offers` and
+    `own_parsers` are what options may name; not frozen.
     """
 
     chunk_size: int = 256
@@ -72,6 +77,9 @@ class Choices:
     parsers: Mapping[str, str] = field(default_factory=dict)
     provider: str = "local"
     model: str = ""
+    flow: str = ""
+    drop: tuple[str, ...] = ()
+    llm: tuple[str, ...] = field(default=(), compare=False)
     offers: Mapping[str, Offer] = field(default_factory=dict, compare=False, repr=False)
     own_parsers: Sequence[str] = field(default=(), compare=False, repr=False)
 
@@ -99,6 +107,10 @@ class Choices:
         self._check_reading()
         if not self.model:
             raise BadRequestError("model must be the name of a model", code="bad_option")
+        if not isinstance(self.flow, str):
+            raise BadRequestError("flow must be the name and version of a flow", code="bad_option")
+        if self.flow:
+            library.split_id(self.flow)
         self.cutting()
         return self
 
@@ -119,10 +131,11 @@ class Choices:
 
     def cutting(self) -> chunk.ChunkOptions:
         """The part of them that the chunker needs."""
-        return chunk.ChunkOptions(self.chunk_size, self.overlap, self.delimiter)
+        return chunk.ChunkOptions(self.chunk_size, self.overlap, self.delimiter, self.drop)
 
 
-OPTIONS = tuple(name for name in Choices.__dataclass_fields__ if name not in {"offers", "own_parsers"})
+_NO_OPTIONS = frozenset({"drop", "llm", "offers", "own_parsers"})
+OPTIONS = tuple(name for name in Choices.__dataclass_fields__ if name not in _NO_OPTIONS)
 
 
 def choices(defaults: Choices, *layers: Mapping[str, Any] | None, stored: bool = False) -> Choices:
@@ -144,7 +157,7 @@ def choices(defaults: Choices, *layers: Mapping[str, Any] | None, stored: bool =
                 merged[name] = value
         if layer and "provider" in layer:
             merged |= _named(defaults.offers, layer, stored=stored)
-    return Choices(**merged, offers=defaults.offers, own_parsers=defaults.own_parsers).checked()
+    return replace(defaults, **merged).checked()
 
 
 def _named(known: Mapping[str, Offer], layer: Mapping[str, Any], *, stored: bool) -> dict[str, Any]:
@@ -158,7 +171,9 @@ def _named(known: Mapping[str, Offer], layer: Mapping[str, Any], *, stored: bool
 def frozen(chosen: Choices, file_name: str) -> dict[str, Any]:
     """The options of a run: the choices, the file's name as a hint, and the versions that count."""
     versions = {"parsers": _parsers(), "chunker": chunk.VERSION, "words": tokenizer.VERSION}
-    options = {name: getattr(chosen, name) for name in OPTIONS}
+    options = {name: getattr(chosen, name) for name in OPTIONS if name != FLOW}
+    if chosen.flow:
+        options |= {FLOW: chosen.flow, FLOW_MODEL: list(chosen.llm)}
     return {**options, "name": file_name, "versions": versions}
 
 
@@ -170,8 +185,19 @@ def _parsers() -> str:
 class Index:
     """The work of indexing, in one process."""
 
-    def __init__(self, db: Database, shelf: Blobs, parser: Parser, quota: Quota = UNLIMITED) -> None:
+    def __init__(
+        self,
+        db: Database,
+        shelf: Blobs,
+        parser: Parser,
+        quota: Quota = UNLIMITED,
+        services: Mapping[str, str] | None = None,
+        flows: FlowSetup | None = None,
+    ) -> None:
+        """`services` are the paid services that parsers may ask, by name, and their identities."""
         self._db = db
+        self._opener = DocumentOpener(db, services or {})
+        self._flows = IndexFlows(db, flows or FlowSetup())
         self._quota = quota
         self._shelf = shelf
         self._parser = parser
@@ -189,30 +215,36 @@ class Index:
             plan=self.plan,
             publish=self.publish,
             version=VERSION,
-            also=(edited_chunks.EDITED_VERSION,),
+            also=(edited_chunks.EDITED_VERSION, edited_chunks.FLOW_VERSION),
             search=SearchSource(CHUNKS, weight=1.0),
         )
 
     def plan(self, work: Work) -> list[Slice]:
         """The slices of the document; a small one is a single slice and is done by the same task."""
-        chosen = _chosen(work)
+        flow = self._flows.of(work)
+        chosen = replace(_chosen(work), **self._flows.parse_options(flow))
         path = self._shelf.path(work.content)
         recognition.check(chosen.ocr, chosen.ocr_languages)
         cannot = recognition.unavailable(chosen.ocr, chosen.ocr_languages)
         name, scans = str(work.options.get("name", "")), cannot is None
-        outline = self._opened(
-            work,
-            lambda password: self._parser.outline(
-                path, name, scans=scans, password=password, parsers=chosen.parsers
-            ),
-        )
+
+        def outlined(password: str | None, answer: PaidAnswer | None) -> records.Outline:
+            return self._parser.outline(
+                path, name, scans=scans, password=password, parsers=chosen.parsers, answer=answer
+            )
+
+        outline = self._opener.opened(work, outlined)
         if outline.format in records.IMAGES and cannot is not None:
             raise WorkError(f"this is an image, whose text is read by OCR, and {cannot}", code="ocr_missing")
         cuts: Sequence[records.UnitRange] = ()
         if outline.format is not Format.ZIP:
             cuts = records.slices(outline, pages=chosen.slice_pages, rows=chosen.slice_rows)
+        if cuts and flow is not None and flow.reads_whole_document:
+            cuts = [outline.whole]
         about = file_facts.planned(outline, with_properties=chosen.properties)
         common: dict[str, Any] = {"format": outline.format.value, "of": len(cuts)}
+        if flow is not None:
+            common["document_pages"] = index_steps.pages_of(outline)
         if len(cuts) > 1:
             common["language"] = self._language(work, chosen, outline)
         text = [
@@ -235,9 +267,9 @@ class Index:
             return chosen.language
         path, name = self._shelf.path(work.content), str(work.options.get("name", ""))
         samples = records.samples(outline)
-        language = self._opened(
+        language = self._opener.opened(
             work,
-            lambda password: self._parser.language(
+            lambda password, _answer: self._parser.language(
                 path, outline.format, samples, password=password, name=name
             ),
         )
@@ -248,16 +280,17 @@ class Index:
         """One slice: parsed, cut, embedded or looked up, and ready to be published."""
         if work.payload.get("members"):
             return Finish(members.taken_out(work, self._shelf, self._parser))
-        chosen = _chosen(work)
         piece = work.payload
         form = Format(str(piece["format"]))
+        flow = self._flows.of_slice(work, form)
+        chosen = replace(_chosen(work), **flow.changes)
         path = self._shelf.path(work.content)
         units = records.UnitRange(int(piece["first"]), int(piece["last"]))
         earlier: Mapping[str, slices.DoneSlice] = {}
         if work.may_copy and work.claim.generation > 1:
-            earlier = slices.published(self._db, work.claim.head_id)
+            earlier = index_steps.reusable(slices.published(self._db, work.claim.head_id))
         edits, language = DocumentEdits.of(work), piece.get("language", chosen.language)
-        known = KnownSlices(_parts(chosen), edits.reusable(earlier), language)
+        known = KnownSlices((*_parts(chosen), *flow.parts), edits.reusable(earlier), language)
         cut = self._cut(work, chosen, form, units, known)
         recognised = self._recognised(work, chosen, path, form, cut)
         if recognised:
@@ -266,12 +299,12 @@ class Index:
         facts: dict[str, Any] = {
             "digest": cut.digest,
             "format": form.value,
-            "pages": _pages(cut, form, piece),
+            "pages": slice_facts.pages(cut, form, piece),
             **file_facts.of_slice(piece, cut),
             "language": cut.language,
         }
         if cut.readings:
-            facts["readings"] = [_reading(each) for each in cut.readings]
+            facts["readings"] = [slice_facts.reading(each) for each in cut.readings]
         read = f"parsed {many(facts['pages'], 'page')} of {form.value}"
         if cut.skipped:
             read = f"{read}, left out {cut.skipped:,} characters of encoded data or minified code"
@@ -279,7 +312,7 @@ class Index:
             facts["thumbnail"] = self._thumbnail(work, form)
         if cut.pieces is None:
             if self._has_vectors(work, earlier[cut.digest].copy):
-                return self._taken_over(work, earlier[cut.digest].copy, facts, read)
+                return self._taken_over(work, earlier[cut.digest], facts, read)
             cut = self._cut(
                 work, chosen, form, units, KnownSlices(known.parts, language=language), recognised
             )
@@ -287,10 +320,12 @@ class Index:
         facts |= edited.facts
         same = earlier.get(cut.digest) if edits.edits else None
         if same is not None and edited_chunks.are_same(same, edited) and self._has_vectors(work, same.copy):
-            return self._taken_over(work, same.copy, facts, read)
+            return self._taken_over(work, same, facts, read)
         chunks = many(len(cut.pieces or ()), "chunk")
         work.note(f"{read}, cut {chunks} for {chosen.model} of {chosen.provider}{edited.note}")
-        return self._embedded(work, chosen, edited.pieces, facts)
+        prepared, about = flow.carried_out(work, edited.pieces, cut.language)
+        facts |= about
+        return self._embedded(work, chosen, prepared, facts)
 
     def _recognised(
         self, work: Work, chosen: Choices, path: Path, form: Format, cut: Cut
@@ -304,7 +339,9 @@ class Index:
             work.note(f"pages without text are left out: {cannot}")
             return []
         pages = work, path, form, cut.readings, chosen.ocr_languages
-        return self._opened(work, lambda password: self._recognition.pages(*pages, password=password))
+        return self._opener.opened(
+            work, lambda password, _: self._recognition.pages(*pages, password=password)
+        )
 
     def _cut(
         self,
@@ -318,42 +355,36 @@ class Index:
         path = self._shelf.path(work.content)
         request, name = (path, form, units, chosen.cutting(), known), str(work.options.get("name", ""))
 
-        def cut(password: str | None) -> Cut:
+        def cut(password: str | None, answer: PaidAnswer | None) -> Cut:
+            parsers = chosen.parsers
             return self._parser.cut(
-                *request, recognised=recognised, password=password, name=name, parsers=chosen.parsers
+                *request, recognised=recognised, password=password, name=name, parsers=parsers, answer=answer
             )
 
-        return self._opened(work, cut)
-
-    def _opened(self, work: Work, parse: Callable[[str | None], T]) -> T:
-        """What `parse` returns for the document; a protected one is opened with the password it was given."""
-        try:
-            return parse(None)
-        except WorkError as error:
-            if error.code != "encrypted":
-                raise
-            password = document_passwords.of_content(self._db, work.claim.tenant, work.content)
-            if password is None:
-                raise
-        return parse(password)
+        return self._opener.opened(work, cut)
 
     def _has_vectors(self, work: Work, copy: Copy) -> bool:
         return integrity.has_vectors(self._db, work.claim.tenant, work.claim.head_id, copy)
 
-    def _taken_over(self, work: Work, copy: Copy, facts: dict[str, Any], read: str) -> Finish:
+    def _taken_over(self, work: Work, earlier: slices.DoneSlice, facts: dict[str, Any], read: str) -> Finish:
+        copy = earlier.copy
+        if FLOW in earlier.result:
+            facts[FLOW] = earlier.result[FLOW]
         work.note(f"{read}, reused {many(copy.chunks, 'chunk')} of version {copy.generation}")
 
         def also(tx: Tx) -> None:
             slices.copy_counts(tx, work.claim, copy)
             if _of_several(work):
-                slices.put_progress(tx, work.claim, copy.chunks, _stages(facts, 0, copy.chunks, copy.chunks))
+                slices.put_progress(
+                    tx, work.claim, copy.chunks, slice_facts.stages(facts, 0, copy.chunks, copy.chunks)
+                )
 
         return Finish({**facts, "taken_over": copy.generation}, copy=copy, also=also)
 
     def _embedded(
-        self, work: Work, chosen: Choices, pieces: Sequence[EditedPiece], facts: dict[str, Any]
+        self, work: Work, chosen: Choices, pieces: Sequence[PreparedChunk], facts: dict[str, Any]
     ) -> Finish:
-        calls = [Call(chosen.provider, "embeddings", chosen.model, each.piece.text) for each in pieces]
+        calls = [Call(chosen.provider, "embeddings", chosen.model, each.embed) for each in pieces]
         rules = languages.rules(facts["language"])
         large = len(pieces) > SMALL
         chunks: list[Chunk] = []
@@ -361,15 +392,15 @@ class Index:
         for start in range(0, len(pieces), GROUP):
             group = calls[start : start + GROUP]
             work.pay(group)
-            terms = [tokenizer.terms_of(call.text, rules) for call in group]
+            terms = [tokenizer.terms_of(each.search, rules) for each in pieces[start : start + GROUP]]
             numbers += [each.numbers for each in terms]
             staged = [
                 Chunk(
-                    position=each.position,
-                    text=each.piece.text,
-                    page=each.piece.page,
+                    position=each.edited.position,
+                    text=each.edited.piece.text,
+                    page=each.edited.piece.page,
                     call_key=call.key(work.claim.tenant),
-                    data=_data(each, facts),
+                    data={**slice_facts.chunk_data(each.edited, facts), **each.data},
                     words=term.words,
                 )
                 for each, call, term in zip(pieces[start:], group, terms, strict=False)
@@ -377,19 +408,19 @@ class Index:
             chunks += staged
             if large:
                 work.stage(staged)
-                stages = _stages(facts, work.spent.paid_calls, len(chunks), len(pieces))
-                work.note(_paid_line(work, len(chunks), len(pieces)))
+                stages = slice_facts.stages(facts, work.spent.paid_calls, len(chunks), len(pieces))
+                work.note(slice_facts.paid_line(work, len(chunks), len(pieces)))
                 work.progress(len(chunks), len(pieces), unit="chunks", stages=stages)
         counted = term_counts.pack(numbers, rules)
         paid = work.spent.paid_calls
         if not large:
-            work.note(_paid_line(work, len(chunks), len(pieces)))
+            work.note(slice_facts.paid_line(work, len(chunks), len(pieces)))
 
         def also(tx: Tx) -> None:
             search_store.put_counts(tx, work.claim, counted)
             if _of_several(work) and not large:
                 slices.put_progress(
-                    tx, work.claim, len(chunks), _stages(facts, paid, len(chunks), len(chunks))
+                    tx, work.claim, len(chunks), slice_facts.stages(facts, paid, len(chunks), len(chunks))
                 )
 
         return Finish({**facts, "chunks": len(chunks)}, chunks=() if large else chunks, also=also)
@@ -398,8 +429,8 @@ class Index:
         """The digest of a picture of the first page; a document without one is indexed all the same."""
         try:
             path = self._shelf.path(work.content)
-            picture = self._opened(
-                work, lambda password: self._parser.thumbnail(path, form, password=password)
+            picture = self._opener.opened(
+                work, lambda password, _: self._parser.thumbnail(path, form, password=password)
             )
             return self._shelf.put(picture).digest
         except HoldfastError as error:
@@ -430,50 +461,14 @@ class Index:
         return writes
 
 
-def _data(edited: EditedPiece, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """What is kept with a chunk: its headings, its edit, or the confidence of a page read by OCR."""
-    piece = edited.piece
-    data: dict[str, Any] = {"headings": list(piece.headings)} if piece.headings else {}
-    if edited.edit is not None:
-        return {**data, EDIT: list(edited.edit.key)}
-    for page, quality, confidence, _gap in facts.get("readings", ()):
-        if page == piece.page and quality == records.Quality.OCR:
-            data["ocr"] = confidence
-    return data
-
-
-def _reading(reading: PageReading) -> list[Any]:
-    """How a page was read, in the result of its slice: page, quality, confidence, gap."""
-    return [reading.page, reading.quality.value, reading.confidence, reading.gap and reading.gap.value]
-
-
-def _paid_line(work: Work, ready: int, total: int) -> str:
-    spent = work.spent
-    return f"{ready} of {many(total, 'chunk')} embedded: {spent.paid_calls} paid, {spent.reused_calls} reused"
-
-
 def _of_several(work: Work) -> bool:
     """True for a slice whose document has others: one that is done in a moment shows no progress."""
     return int(work.payload["of"]) > 1
 
 
-def _stages(facts: Mapping[str, Any], paid: int, written: int, total: int) -> dict[str, tuple[int, int]]:
-    """How far a slice is. What was not paid for now was known before, or stands in it twice."""
-    return {
-        "pages": (facts["pages"], facts["pages"]),
-        "embedded": (paid, total),
-        "reused": (written - paid, total),
-        "written": (written, total),
-    }
-
-
 def _chosen(work: Work) -> Choices:
     options = {name: work.options[name] for name in OPTIONS if name in work.options}
     return Choices(**options)
-
-
-def _pages(cut: Cut, form: Format, piece: Mapping[str, Any]) -> int:
-    return int(piece["last"]) - int(piece["first"]) + 1 if form in records.PAGED else cut.pages
 
 
 def _parts(chosen: Choices) -> tuple[str, ...]:
@@ -486,4 +481,5 @@ def _parts(chosen: Choices) -> tuple[str, ...]:
         chosen.delimiter,
         chosen.provider,
         chosen.model,
+        *chosen.drop,
     )

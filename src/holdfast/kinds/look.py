@@ -14,6 +14,7 @@ import hashlib
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from typing import NamedTuple, NoReturn
 
@@ -44,24 +45,23 @@ from holdfast.documents.sources.source import (
 from holdfast.engine.job_specs import JobSpec
 from holdfast.engine.kinds import Finish, Kind
 from holdfast.engine.work import Work
-from holdfast.kinds import index
+from holdfast.kinds import edited_chunks, index, item_fetches
+from holdfast.kinds.item_fetches import ItemFetch
 from holdfast.kinds.log_phrases import many
 from holdfast.store.base.database import Database, Tx
-from holdfast.store.library import collections, document_values, source_items, sources
+from holdfast.store.library import collections, document_members, source_items, sources
 from holdfast.store.library.collections import Collection
 from holdfast.store.library.document_requests import IndexRequest
 from holdfast.store.library.documents import Document, DocumentDraft, DocumentSource
 from holdfast.store.library.quotas import UNLIMITED, Quota
 from holdfast.store.library.source_items import ItemChange, ItemDraft, ItemRecord, ItemState
 from holdfast.store.library.sources import SourceRecord
-from holdfast.store.protocol import requests, tasks
+from holdfast.store.protocol import tasks
 
 NAME = sources.KIND
 VERSION = 1
 # Items whose rows are read, or whose states are written, together.
 BATCH = 200
-# Bytes: an index over external ids takes rows of 2,704 at most on PostgreSQL, tenant and source included.
-MOST_ID = 2000
 MOST_VERSION = 1000
 # Items in a row that cannot be reached before the source itself counts as unreachable.
 UNREACHABLE_IN_A_ROW = 20
@@ -168,18 +168,20 @@ class Looks:
             own = chosen
             if document.options:
                 own = index.choices(self._defaults, collection.options, document.options, stored=True)
-            return Ask(
+            options = index.frozen(own, document.name)
+            request = Ask(
                 kind=index.NAME,
                 subject=subjects.of_document(document.id),
                 content=document.digest,
-                options=index.frozen(own, document.name),
+                options=options,
                 tenant=work.claim.tenant,
                 collection=collection.id,
                 lane=work.claim.lane,
                 priority=work.claim.priority,
-                pipeline=f"{index.NAME}@{index.VERSION}",
+                pipeline=edited_chunks.pipeline_of(options),
                 actor=f"source:{source.id}",
             ).checked()
+            return edited_chunks.with_edits(request, document.edits)
 
         return IndexRequest(ask, self._db.token, SilenceLimits())
 
@@ -263,9 +265,10 @@ class _Look:
             self.db,
             self.source.tenant,
             self.source.id,
-            [item.external_id for item in fresh if _fits(item.external_id)],
+            [item.external_id for item in fresh if item_fetches.fits(item.external_id)],
         )
         back: list[str] = []
+        missing: list[tuple[SourceItem, ItemRecord | None]] = []
         for item in fresh:
             before = known.get(item.external_id)
             if before is not None and self._is_known(item, before):
@@ -273,8 +276,12 @@ class _Look:
                 if before.state is not ItemState.CURRENT:
                     back.append(item.external_id)
             else:
+                missing.append((item, before))
+        fetches = item_fetches.in_order(opened, missing, partial(item_fetches.fetched, opened))
+        with contextlib.closing(fetches):
+            for each in fetches:
                 self.work.check()
-                self._try_to_take(opened, item, before)
+                self._try_to_take(each)
         _land(source_items.set_state(self.db, self.work.claim, back, ItemState.CURRENT))
         self._report()
 
@@ -301,17 +308,17 @@ class _Look:
             return ItemChange(before.change)
         return ItemChange.UNCHANGED
 
-    def _try_to_take(self, opened: Source, item: SourceItem, before: ItemRecord | None) -> None:
+    def _try_to_take(self, fetch: ItemFetch) -> None:
         """The item was taken in; if it cannot be, that is known, and what was there stays."""
         try:
-            self._take(opened, item, before)
+            self._take(fetch)
             self.unreachable = 0
         except _STOPS:
             raise
         except NotFoundError as error:  # the source or its collection is gone: there is nobody to work for
             raise WorkError(error.message, code=error.code) from error
         except (SourceError, HoldfastError, OSError) as error:
-            self._note_failed(item, error)
+            self._note_failed(fetch.item, error)
             is_unreachable = isinstance(error, SourceError) and error.code == "unreachable"
             self.unreachable = self.unreachable + 1 if is_unreachable else 0
             if self.unreachable >= UNREACHABLE_IN_A_ROW and isinstance(error, SourceError):
@@ -320,14 +327,9 @@ class _Look:
                     f"{UNREACHABLE_IN_A_ROW} items in a row could not be fetched; the last: {error.message}",
                 ) from error
 
-    def _take(self, opened: Source, item: SourceItem, before: ItemRecord | None) -> None:
-        if not _fits(item.external_id):
-            raise WorkError(
-                f"its id is longer than {MOST_ID:,} bytes, or has characters that cannot be stored",
-                code="bad_external_id",
-            )
-        known = before is not None and before.document is not None and before.state is not ItemState.FAILED
-        fetched = opened.fetch(item, before.version if before is not None and known else "")
+    def _take(self, fetch: ItemFetch) -> None:
+        item, before = fetch.item, fetch.before
+        fetched = fetch.content()
         if fetched is None and before is not None:
             self.counts.add(self._counted(before))
             if before.state is not ItemState.CURRENT:
@@ -345,6 +347,8 @@ class _Look:
         if isinstance(taken, Fenced):
             _land(taken)
             return
+        actor = source_items.actor_of(self.source.id)
+        document_members.end_removal(self.db, self.work.claim.tenant, taken.removed, actor)
         self.counts.add(taken.change)
 
     def _draft(self, item: SourceItem, fetched: FetchedItem) -> ItemDraft:
@@ -452,10 +456,7 @@ def _delete(db: Database, work: Work, item: ItemRecord) -> None:
     if isinstance(gone, Fenced):
         _land(gone)
         return
-    for document in gone:
-        # What a publication in flight may have added to it before its head was locked.
-        requests.delete(db, work.claim.tenant, subjects.of_document(document), actor=f"source:{item.source}")
-        document_values.forget(db, work.claim.tenant, document)
+    document_members.end_removal(db, work.claim.tenant, gone, source_items.actor_of(item.source))
 
 
 def source_code(error: SourceError) -> str:
@@ -481,13 +482,9 @@ def _mark(external_id: str) -> bytes:
     return hashlib.blake2b(external_id.encode("utf-8", "surrogatepass"), digest_size=12).digest()
 
 
-def _fits(external_id: str) -> bool:
-    return is_plain(external_id) and 0 < len(external_id.encode()) <= MOST_ID
-
-
 def _cut(external_id: str) -> str:
     """As much of a too long id as can be stored."""
-    return external_id.encode()[:MOST_ID].decode(errors="ignore") or "(without an id)"
+    return external_id.encode()[: item_fetches.MOST_ID].decode(errors="ignore") or "(without an id)"
 
 
 def _land(outcome: Fenced | Landed) -> None:

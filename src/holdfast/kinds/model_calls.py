@@ -44,6 +44,8 @@ class ModelAnswer:
     tool_calls: Sequence[Mapping[str, Any]] = field(default_factory=tuple)
     # The lengths of the pieces in which a streamed text came.
     pieces: Sequence[int] = ()
+    # The tokens of what it said, as they were billed; 0 if that was not recorded.
+    output_tokens: int = 0
 
 
 def model(supplies: Supplies) -> Model:
@@ -140,11 +142,13 @@ def answer(result: bytes) -> ModelAnswer:
     if not isinstance(reply, dict):
         raise WorkError("the model's answer is not readable", code="bad_answer")
     content, reason, tools = reply.get("content"), reply.get("finish_reason"), reply.get("tool_calls")
+    output = reply.get("output_tokens")
     return ModelAnswer(
         text=content if isinstance(content, str) else "",
         finish_reason=reason if isinstance(reason, str) else None,
         tool_calls=tuple(each for each in tools if isinstance(each, dict)) if isinstance(tools, list) else (),
         pieces=reply["pieces"] if isinstance(reply.get("pieces"), list) else (),
+        output_tokens=output if type(output) is int else 0,
     )
 
 

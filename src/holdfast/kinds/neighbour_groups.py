@@ -83,10 +83,18 @@ def _is_cut(ranks: Sequence[Rank], at: int, number: int, rules: GroupRules) -> b
 
 
 def _divided(ranks: Sequence[Rank], start: int, end: int, rules: GroupRules) -> Iterator[range]:
-    if end - start <= rules.most:
-        yield range(start, end)
-        return
-    inner = range(start + rules.least - 1, end - rules.least)
-    best = max(inner, key=lambda at: (ranks[at], -at))
-    yield from _divided(ranks, start, best + 1, rules)
-    yield from _divided(ranks, best + 1, end, rules)
+    """Parts of at most so many texts, cut at the highest rank; of equal ranks at the one in the middle.
+
+    A document that says the same thousands of times has equal ranks only: halves, not a piece off the front.
+    """
+    open_parts = [(start, end)]
+    while open_parts:
+        first, last = open_parts.pop()
+        if last - first <= rules.most:
+            yield range(first, last)
+            continue
+        inner = range(first + rules.least - 1, last - rules.least)
+        middle = (first + last) / 2
+        best = max((ranks[at], -abs(at + 1 - middle), -at) for at in inner)
+        cut = 1 - best[2]
+        open_parts += [(cut, last), (first, cut)]

@@ -44,6 +44,22 @@ MODEL: Mapping[str, Any] = {
         "description": "Default: the provider's default model.",
     },
 }
+KEPT: Mapping[str, Any] = {
+    "quiet_seconds": {
+        "type": "number",
+        "minimum": 1,
+        "maximum": 86_400,
+        "default": 60,
+        "title": "Quiet time, in seconds",
+        "description": "It runs when nothing has changed for so long, at the latest after ten times that.",
+    },
+    "max_cost": {
+        "type": "number",
+        "minimum": 0,
+        "maximum": 1_000_000,
+        "title": "Cost limit of each run (US$)",
+    },
+}
 
 
 def schema(spec: JobSpec | ActionSpec) -> dict[str, Any]:
@@ -83,7 +99,21 @@ def checked(spec: JobSpec | ActionSpec, params: Mapping[str, Any]) -> dict[str, 
     if "filter" in shared and params.get("filter") is not None:
         filters.parse(params["filter"])
         named[corpus.DOCUMENT_FILTER] = params["filter"]
+    named |= _kept(params) if "quiet_seconds" in shared else {}
     return {**named, **complete, **(corpus.model_named(params) if "model" in shared else {})}
+
+
+def _kept(params: Mapping[str, Any]) -> dict[str, Any]:
+    own = {name: params[name] for name in KEPT if params.get(name) is not None}
+    return _own({}, {"type": "object", "properties": KEPT}, own)
+
+
+def of_job(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters of the job that an action with these options keeps up to date, as a request has them."""
+    apart = {*KEPT, "sort", corpus.DOCUMENT_FILTER}
+    params = {name: value for name, value in options.items() if name not in apart}
+    chosen = options.get(corpus.DOCUMENT_FILTER)
+    return params if chosen is None else {**params, "filter": chosen}
 
 
 def check_form(form: Parameters | None) -> None:
@@ -105,12 +135,16 @@ def check_form(form: Parameters | None) -> None:
 
 
 def _shared(spec: JobSpec | ActionSpec) -> dict[str, Any]:
-    documents = {}
-    if isinstance(spec, JobSpec) and spec.reads_documents:
+    shared: dict[str, Any] = {}
+    job = spec if isinstance(spec, JobSpec) else spec.keeps
+    if job is not None and job.reads_documents:
         # A kind's own parameter of this name stays what it is.
         is_free = "filter" not in schema_of(spec.parameters or {}).get("properties", {})
-        documents = {"documents": DOCUMENTS} | ({"filter": FILTER} if is_free else {})
-    return {**documents, **(MODEL if spec.asks_model else {})}
+        shared = {"documents": DOCUMENTS} | ({"filter": FILTER} if is_free else {})
+    if isinstance(spec, ActionSpec) and job is not None:
+        shared.pop("documents", None)  # it is about the collection as it will be
+        shared |= KEPT
+    return {**shared, **(MODEL if spec.asks_model else {})}
 
 
 @functools.cache

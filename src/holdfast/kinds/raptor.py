@@ -137,6 +137,7 @@ class Raptor:
             stages=("summarising",),
             estimate_job=foreseen,
             result=RESULT,
+            keepable=True,
         )
         return Kind(
             NAME,

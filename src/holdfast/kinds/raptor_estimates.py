@@ -8,7 +8,7 @@ one is off by as much as unwritten summaries differ from their passages.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,6 +38,7 @@ class TreeEstimate:
     model: Model
     rules: SummaryRules
     group: int
+    check: Callable[[], None]
     calls: list[Call] = field(default_factory=list)
 
     def document(self, members: Sequence[TreeMember], document: str, version: int) -> TreeMember | None:
@@ -52,9 +53,12 @@ class TreeEstimate:
     def tiers(self, members: Sequence[TreeMember], stored: Mapping[int, Sequence[Pivot]]) -> None:
         """The levels above: of each, what the published generation has kept of it."""
         items = raptor_nodes.items(members)
-        texts = {name: [each for each in members if each.name == name] for name in items}
+        texts: dict[str, list[TreeMember]] = {}
+        for each in members:
+            texts.setdefault(each.name, []).append(each)
         tier = 1
         while len(items) > 1:
+            self.check()
             clusters = pivots.clustered(items, stored.get(tier, ()), self.group)
             groups = [
                 Group(
@@ -72,6 +76,7 @@ class TreeEstimate:
 
     def summarised(self, groups: Sequence[Group]) -> list[TreeMember]:
         """A member for each group: its summary if that is known, else something of its size."""
+        self.check()
         calls = {
             group.name: summaries.call(self.model, group.texts, self.rules)
             for group in groups
@@ -103,6 +108,7 @@ class TreeEstimate:
         vectors = inputs.answers(self.db, self.tenant, keys)
         members = []
         for group in groups:
+            self.check()
             text, embedding = texts[group.name], embeddings.get(group.name)
             vector = None if embedding is None else vectors.get(embedding.key(self.tenant))
             if embedding is not None and vector is None:
@@ -121,9 +127,10 @@ def calls_of(
     params: Any = estimate.params
     model = model_calls.required(estimate.model)
     rules = SummaryRules(params["summary_tokens"], params["notes"])
-    tree = TreeEstimate(estimate.db, estimate.tenant, model, rules, params["group"])
+    tree = TreeEstimate(estimate.db, estimate.tenant, model, rules, params["group"], estimate.check)
     roots: list[TreeMember] = []
     for document, head, version in estimate.documents:
+        estimate.check()
         chunks = inputs.chunks_of(estimate.db, estimate.tenant, head, version) or ()
         members = [
             raptor_nodes.of_chunk(chunk, document, version)

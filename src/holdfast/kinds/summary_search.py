@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -48,10 +48,19 @@ class _Index:
     vectors: Vector
     average: float
 
-    def ranked(self, terms: Sequence[str], vector: Sequence[float] | None) -> dict[str, float]:
-        """The best summaries by words and by meaning, fused by rank."""
+    def ranked(
+        self, terms: Sequence[str], vector: Sequence[float] | None, known: float = FLOOR
+    ) -> dict[str, float]:
+        """The best summaries by words and by meaning, fused by rank.
+
+        `known` is the least cosine of a question that has a word which is in any of them.
+        """
         scores: dict[str, float] = {}
-        for rows in (self._by_words(terms), self._by_meaning(vector)):
+        is_known = known < FLOOR and any(
+            f" {term} " in f" {words} " for term in set(terms) for words in self.words
+        )
+        floor = known if is_known else FLOOR
+        for rows in (self._by_words(terms), self._by_meaning(vector, floor)):
             for rank, row in enumerate(rows, start=1):
                 key = self.keys[row]
                 scores[key] = scores.get(key, 0.0) + 1.0 / (RANK_CONSTANT + rank)
@@ -72,11 +81,11 @@ class _Index:
         enough = matched >= MATCHED * max(sum(term.weight for term in weighed), 0.5 * absent)
         return [row for row in _best(scores) if enough[row] and scores[row] > 0]
 
-    def _by_meaning(self, vector: Sequence[float] | None) -> list[int]:
+    def _by_meaning(self, vector: Sequence[float] | None, floor: float) -> list[int]:
         if vector is None or len(vector) != self.vectors.shape[1]:
             return []
         cosines = self.vectors @ encoding.normalised(np.asarray(vector, dtype=np.float32))
-        return [row for row in _best(cosines) if cosines[row] >= FLOOR]
+        return [row for row in _best(cosines) if cosines[row] >= floor]
 
 
 def _best(scores: NDArray[np.floating[Any]]) -> list[int]:
@@ -97,6 +106,8 @@ class SummarySearch:
 
     def find(self, query: SearchQuery) -> list[SourceHit]:
         """The summaries that answer best, all of whose documents the caller may see.
+
+        One that is stale is left out: it may say what its documents do not say any more.
 
         Most collections have no tree. That costs one look after a publication, and nothing until the next.
         """
@@ -126,9 +137,9 @@ class SummarySearch:
         for head in {each[2].head_id: each[2] for each in ranked[: 3 * DEPTH]}.values():
             scored = {key: score for score, key, owner in ranked[: 3 * DEPTH] if owner == head}
             for key, node in reader.named(tx, head, list(scored)).items():
-                covers = tuple(trees.covered(tx, head, key, MOST_COVERED))
-                if query.documents is not None and not set(covers) <= set(query.documents):
+                if node.stale or not _is_within(tx, head, key, query.documents):
                     continue
+                covers = tuple(trees.covered(tx, head, key, MOST_COVERED))
                 hits.append(
                     SourceHit(
                         covers[0], node.text, scored[key], None, self._type, key, covers, title=node.title
@@ -136,6 +147,21 @@ class SummarySearch:
                 )
         hits.sort(key=lambda hit: (-hit.score, str(hit.node)))
         return hits[: query.limit]
+
+    def ranked(
+        self,
+        tx: Tx,
+        tenant: str,
+        head: TreeHead,
+        text: str,
+        vector: Vector | None,
+        known: float = FLOOR,
+    ) -> list[tuple[float, str]]:
+        """The keys of the best nodes of one generation with their scores; whoever asks tests who may see."""
+        terms = tokenizer.analyse(text)
+        numbers = None if vector is None else vector.tolist()
+        scores = self._index(tx, tenant, head).ranked(terms, numbers, known)
+        return sorted(((score, key) for key, score in scores.items()), key=lambda each: (-each[0], each[1]))
 
     def _index(self, tx: Tx, tenant: str, head: TreeHead) -> _Index:
         name = (head.head_id, head.generation)
@@ -149,6 +175,14 @@ class SummarySearch:
             while len(self._known) > MOST_KEPT:
                 self._known.popitem(last=False)
         return index
+
+
+def _is_within(tx: Tx, head: TreeHead, key: str, documents: Collection[str] | None) -> bool:
+    """True if the node is from these documents alone."""
+    if documents is None:
+        return True
+    named = set(documents)
+    return set(trees.covered(tx, head, key, len(named) + 1)) <= named
 
 
 def _built(nodes: Sequence[EmbeddedNode]) -> _Index:

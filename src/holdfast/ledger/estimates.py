@@ -81,12 +81,8 @@ class Foresight:
                 "or HOLDFAST_LLM_PROVIDER"
             )
             raise BadRequestError(message, code="no_provider")
-        tokens = provider.count_tokens(call.text)
+        tokens, _output = pay.expected_tokens(self._table, provider, call)
         if known:
             return Forecast(known_calls=1, known_tokens=tokens)
-        chat = call.endpoint.startswith("chat")
-        limit = call.params.get("max_completion_tokens", call.params.get("max_tokens"))
-        limited = type(limit) is int and 0 < limit <= pay.MOST_OUTPUT
-        output = (limit if limited else pay.USUAL_OUTPUT) if chat else 0
-        cost = self._table.cost(call.model, tokens, int(output), provider=call.provider)  # type: ignore[call-overload]
+        cost = pay.expected_cost(self._table, provider, call)
         return Forecast(1, tokens, cost or 0, unpriced_calls=int(cost is None))

@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from holdfast import faults
 from holdfast.core import decide, retry
-from holdfast.core.errors import MustWaitError, ProviderRefusedError, StoreUnavailableError
+from holdfast.core.errors import MustWaitError, ProviderRefusedError, StoreUnavailableError, WorkError
 from holdfast.core.ports import Host
 from holdfast.core.records import Claim, LedgerEntry, Order
 from holdfast.core.states import CallState
@@ -138,7 +138,7 @@ class Exchanges:
         record: Callable[..., CallState] = orders.void
         facts: dict[str, Any]
         match outcome:
-            case Unknown(reason, status):
+            case Unknown(reason=reason, status=status):
                 record, facts = orders.doubt, {"reason": reason, "status": status}
             case NotSent(reason):
                 facts = {"reason": f"not sent: {reason}"}
@@ -168,6 +168,8 @@ class Exchanges:
                     message = f"the provider cannot be reached ({outcome.reason})"
                     raise MustWaitError(message, reason="provider", delay=self._policy.budget_delay)
                 self.pause(holder, self._policy.backoff.delay(tries, self._host.jitter()))
+            case Unknown(reason=reason, code=code) if code:
+                raise WorkError(f"the order is in doubt: {reason}", code=code)
 
     def _settle(self, order: Order, answer: Answered) -> dict[str, LedgerEntry]:
         if len(answer.results) != len(order.call_keys):
@@ -175,7 +177,7 @@ class Exchanges:
             return {}
         weights = list(order.weights)
         spent = answer.input_tokens, answer.output_tokens
-        cost = self._table.cost(order.model, *spent, provider=order.provider)
+        cost = self._table.cost(order.model, *spent, provider=order.provider, units=answer.units)
         receipt = orders.Receipt(
             results=answer.results,
             tokens=prices.split(answer.input_tokens + answer.output_tokens, weights),

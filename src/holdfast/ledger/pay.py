@@ -39,13 +39,19 @@ MOST_OUTPUT = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One paid input."""
+    """One paid input.
+
+    `units` is how many are expected to be billed besides its tokens: searches, pages; None if that is not
+    known. They decide about the price alone and are not part of the key. For a document `text` is the digest
+    of its file.
+    """
 
     provider: str
     endpoint: str
     model: str
     text: str
     params: Mapping[str, object] = field(default_factory=dict)
+    units: int | None = field(default=0, compare=False)
     _keys: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def key(self, tenant: str) -> str:
@@ -61,6 +67,22 @@ class Call:
             text=self.text,
         )
         return content_key
+
+
+def expected_tokens(table: prices.PriceTable, provider: Provider, call: Call) -> tuple[int, int]:
+    """The tokens to reserve for a call, of its input and of its output; for a document by its pages."""
+    if each := provider.profile.unit_tokens:
+        price = table.price(call.model, call.provider)
+        tokens = 0 if price is None or price.unit else each * (call.units or 0)
+        return tokens, tokens
+    output = _most_output(call.params) if call.endpoint.startswith("chat") else 0
+    return provider.count_tokens(call.text), output
+
+
+def expected_cost(table: prices.PriceTable, provider: Provider, call: Call) -> int | None:
+    """What a call costs at most, in nano-dollars; None if no price is known."""
+    tokens = expected_tokens(table, provider, call)
+    return table.cost(call.model, *tokens, provider=call.provider, units=call.units)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,15 +250,15 @@ class Ledger:
             provider=first.provider,
             endpoint=first.endpoint,
             model=first.model,
-            weights={key: self._estimate(provider, call) for key, call in batch},
+            weights={key: expected_cost(self._table, provider, call) or 0 for key, call in batch},
             encode=lambda mine: provider.encode(
-                first.endpoint, first.model, first.params, [texts[key] for key in mine]
+                first.endpoint, first.model, _sent_params(provider, first), [texts[key] for key in mine]
             ),
             keyed=provider.profile.honours_keys,
             deadline=provider.profile.deadline,
             stale_after=self._policy.stale_intent,
             scopes=_scopes(claim),
-            unpriced=self._table.price(first.model, first.provider) is None,
+            unpriced=expected_cost(self._table, provider, first) is None,
             max_run_cost=self._policy.max_run_cost,
             # Nobody waits for a response from this process itself.
             carrier=None if provider.profile.in_process else self.carrier.keep(),
@@ -303,20 +325,13 @@ class Ledger:
 
     def estimate(self, call: Call) -> int | None:
         """What the call costs at most, in nano-dollars; None if no price is known."""
-        if self._table.price(call.model, call.provider) is None:
-            return None
-        return self._estimate(self.provider(call.provider), call)
+        return expected_cost(self._table, self.provider(call.provider), call)
 
     def states(self, tenant: str, batch: Sequence[Call]) -> list[CallState | None]:
         """What the ledger knows of each call; None for one that nobody has asked for."""
         entries = calls.look_up(self._db, tenant, [call.key(tenant) for call in batch])
         known = [entries.get(call.key(tenant)) for call in batch]
         return [None if each is None else each.state for each in known]
-
-    def _estimate(self, provider: Provider, call: Call) -> int:
-        tokens = provider.count_tokens(call.text)
-        most_output = _most_output(call.params) if call.endpoint.startswith("chat") else 0
-        return self._table.cost(call.model, tokens, most_output, provider=call.provider) or 0
 
     def _payment(
         self,
@@ -339,10 +354,15 @@ class Ledger:
             counted.add(entry.key)
             if entry.order_id in own:
                 paid_calls, tokens, paid = paid_calls + 1, tokens + entry.tokens, paid + entry.cost
-                unpriced += not entry.cost and self._table.price(call.model, call.provider) is None
+                unpriced += not entry.cost and self._is_unpriced(call)
             else:
                 reused_calls, saved = reused_calls + 1, saved + entry.cost
         return Payment(tuple(results), Spent(paid_calls, reused_calls, tokens, paid, saved, unpriced))
+
+    def _is_unpriced(self, call: Call) -> bool:
+        """True if a call that cost nothing was not free: its price is not known."""
+        price = self._table.price(call.model, call.provider)
+        return price is None or (call.units != 0 and price != prices.FREE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,6 +389,11 @@ class _Again:
 
 def _together(settled: Sequence[Mapping[str, LedgerEntry]]) -> dict[str, LedgerEntry]:
     return {key: entry for each in settled for key, entry in each.items()}
+
+
+def _sent_params(provider: Provider, call: Call) -> Mapping[str, object]:
+    """What a call is sent with: of a document also its pages, for an answer that does not count them."""
+    return {**call.params, "units": call.units} if provider.profile.unit_tokens else call.params
 
 
 def _most_output(params: Mapping[str, object]) -> int:

@@ -13,10 +13,11 @@ NANO = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Nano-dollars per million input and output tokens."""
+    """Nano-dollars per million input and output tokens, and per unit: a search of a reranker, a page."""
 
     input: int
     output: int = 0
+    unit: int = 0
 
 
 FREE = Price(0, 0)
@@ -57,16 +58,24 @@ class PriceTable:
                 return own.models[model]
         return self.models.get(model, self.unknown)
 
-    def cost(self, model: str, input_tokens: int, output_tokens: int = 0, provider: str = "") -> int | None:
-        """Nano-dollars for these tokens, rounded up: a bill never shows less than the cost.
+    def cost(
+        self,
+        model: str,
+        input_tokens: int,
+        output_tokens: int = 0,
+        provider: str = "",
+        units: int | None = 0,
+    ) -> int | None:
+        """Nano-dollars for these tokens and units, rounded up: a bill never shows less than the cost.
 
-        None if the model has no price.
+        None if the model has no price, or if what it charges by is not known.
         """
         price = self.price(model, provider)
         if price is None:
             return None
         exact = price.input * input_tokens + price.output * output_tokens
-        return -(-exact // MILLION)
+        total = -(-exact // MILLION) + price.unit * (units or 0)
+        return None if units != 0 and not total and price != FREE else total
 
 
 def _list(*prices: tuple[str, float, float]) -> dict[str, Price]:
@@ -116,6 +125,10 @@ DEFAULT = PriceTable(
             ("gemini-2.5-flash", 0.30, 2.50),
             ("gemini-2.5-flash-lite", 0.10, 0.40),
             ("gemini-2.0-flash", 0.10, 0.40),
+        ),
+        # Reranking: by the search, not by tokens.
+        **dict.fromkeys(
+            ("rerank-v3.5", "rerank-english-v3.0", "rerank-multilingual-v3.0"), Price(0, 0, dollars(0.002))
         ),
     },
 )

@@ -26,6 +26,7 @@ class Profile:
     `key_retention` and `deadline` are seconds; `max_inputs` and `max_tokens` bound one order; `uncharged` are
     the statuses, such as 503, for which this provider is known never to charge. `in_process`: it
     runs in this process and needs no connection, so an order is intended and marked sent in one step.
+    `unit_tokens`: it reads documents; the tokens to expect of a page, in and out, if it charges by tokens.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Profile:
     deadline: float
     uncharged: frozenset[int] = frozenset()
     in_process: bool = False
+    unit_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +60,15 @@ class Exchange:
 class Answered:
     """A complete answer: one result per input, in the order of the inputs.
 
-    `replayed` is true if the provider repeated the stored answer of a key and charged nothing.
+    `replayed` is true if the provider repeated the stored answer of a key and charged nothing. `units` are
+    what it bills besides tokens: searches of a reranker, pages of a parser; None if that is not known.
     """
 
     results: tuple[bytes, ...] = field(repr=False)
     input_tokens: int
     output_tokens: int
     replayed: bool
+    units: int | None = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +95,15 @@ class NotSent:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """Sending was at least begun, and whether it was charged is unknown."""
+    """Sending was at least begun, and whether it was charged is unknown.
+
+    With a `code` another try would end alike: the work that needs the order fails with it, and the order
+    stays in doubt until the work is requested again.
+    """
 
     reason: str
     status: int | None
+    code: str = ""
 
 
 Outcome: TypeAlias = Answered | Refused | NotSent | Unknown

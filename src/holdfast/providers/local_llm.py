@@ -8,8 +8,9 @@ which is never sent to a server, says what to do.
 * `{"do": "pairs", "count": n}`: JSON with at most n questions whose answers are in the text.
 * `{"do": "fields", "schema": {...}}`: JSON with the fields that patterns find.
 * `{"do": "answer", "question": "...", "sources": [[1, "..."], ...]}`: quoted sentences, each with `[n]`.
-
-
+* `{"do": "graph"}`: JSON with the names of the text, and which of them are in one sentence.
+* `{"do": "report", "names": [...]}`: JSON with a title, key sentences, and which of the names each has.
+* `{"do": "sentences", "count": n}`: n key sentences.
 * `{"do": "summary", "tokens": n}`: a line as title, and key sentences of about n tokens.
 * no hint: the key sentences of the text. If tools are offered, it calls the first one once, then answers.
 """
@@ -18,7 +19,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from holdfast.providers import extractive
+from holdfast.providers import cooccurrence, extractive
 from holdfast.providers.base import Answered, Exchange, NotSent, Outcome, Profile, Profiled, free
 
 NAME = "local-extractive"
@@ -56,11 +57,13 @@ class LocalLanguageProvider(Profiled):
             return NotSent("the lease is no longer valid")
         body = json.loads(exchange.body)
         result = answer(body["messages"], body["tools"], body[HINT])
-        encoded = json.dumps(result, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
+        output = self.count_tokens(result["content"] or "")
+        stored = result | {"output_tokens": output}
+        encoded = json.dumps(stored, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
         return Answered(
             (encoded,),
             input_tokens=sum(self.count_tokens(str(each.get("content") or "")) for each in body["messages"]),
-            output_tokens=self.count_tokens(result["content"] or ""),
+            output_tokens=output,
             replayed=False,
         )
 
@@ -94,7 +97,15 @@ def answer(
             content = json.dumps(values, ensure_ascii=False)
         case "answer":
             content = _quoted(hint)
-
+        case "graph":
+            content = json.dumps(cooccurrence.graph(text), ensure_ascii=False)
+        case "report":
+            report = cooccurrence.report(text, cooccurrence.report_names(hint))
+            content = json.dumps(report, ensure_ascii=False)
+        case "sentences":
+            count = hint.get("count")
+            best = extractive.key_sentences(text, count if type(count) is int else SENTENCES)
+            content = " ".join(best) or text[:1000]
         case "summary":
             tokens = hint.get("tokens")
             content = extractive.summary(text, tokens if type(tokens) is int else 300)

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import json
 import ssl
-import urllib.parse
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from holdfast import faults
 from holdfast.core import float_vectors
-from holdfast.providers import event_stream, statuses, wire
-from holdfast.providers.base import Answered, Exchange, Outcome, Profile, Profiled, Unknown
+from holdfast.providers import event_stream, wire
+from holdfast.providers.base import Answered, Exchange, Profile
+from holdfast.providers.http_provider import HttpProvider, UnreadableAnswerError, canonical, count, parsed
 
 EMBEDDINGS = "embeddings"
 CHAT = "chat/completions"
@@ -33,11 +32,7 @@ _RESERVED = frozenset({"model", "input", "messages", "n"})
 _NOT_SENT = frozenset({"system", "messages_json", "again"})
 
 
-class _UnreadableError(Exception):
-    """A 200 whose body does not answer the request."""
-
-
-class OpenAIProvider(Profiled):
+class OpenAIProvider(HttpProvider):
     """A server with the OpenAI API; `base_url` includes `/v1`, as for OpenAI clients."""
 
     def __init__(
@@ -50,17 +45,14 @@ class OpenAIProvider(Profiled):
         max_answer: int = wire.MAX_ANSWER,
         ssl_context: ssl.SSLContext | None = None,
     ) -> None:
-        self._base_url = _checked_url(base_url)
-        if not (api_key.isascii() and (api_key.isprintable() or not api_key)):
-            raise ValueError("the API key has characters that are not allowed in an HTTP header")
-        self._api_key = api_key
-        super().__init__(profile)
-        self._wire = wire.Wire(
-            max_connections=max_connections, max_answer=max_answer, ssl_context=ssl_context
+        super().__init__(
+            base_url,
+            api_key,
+            profile,
+            max_connections=max_connections,
+            max_answer=max_answer,
+            ssl_context=ssl_context,
         )
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._base_url!r}, profile={self._profile.name!r})"
 
     def encode(self, endpoint: str, model: str, params: Mapping[str, object], inputs: Sequence[str]) -> bytes:
         """Return the canonical body of an order. Raises ValueError for an order that cannot be sent.
@@ -85,93 +77,53 @@ class OpenAIProvider(Profiled):
                 raise ValueError("a chat order takes exactly one input")
             case _:
                 raise ValueError(f"unknown endpoint {endpoint!r}; use {EMBEDDINGS!r} or {CHAT!r}")
-        return _canonical(body)
-
-    @property
-    def address(self) -> str:
-        """Host and port of the server."""
-        return urllib.parse.urlsplit(self._base_url).netloc
-
-    def send(self, exchange: Exchange, gate: Callable[[], bool]) -> Outcome:
-        """Send the exchange at most once and return the outcome (see `base.Provider.send`)."""
-        headers = {
-            "Content-Type": "application/json",
-            "Accept": f"application/json, {event_stream.MEDIA_TYPE}",
-            "Accept-Encoding": "identity",
-            "User-Agent": "holdfast",
-            "Idempotency-Key": exchange.idempotency_key,
-        }
-        if self._api_key:
-            headers["Authorization"] = f"Bearer {self._api_key}"
-        url = f"{self._base_url}/{exchange.endpoint}"
-        reply = self._wire.post(
-            url,
-            headers,
-            exchange.body,
-            gate,
-            send_by=exchange.send_by,
-            deadline=exchange.deadline,
-            hear=_heard_by(exchange),
-        )
-        if not isinstance(reply, wire.HttpReply):
-            return reply
-        faults.point("send.answered")
-        if not 200 <= reply.status < 300:
-            return statuses.judge(reply, self._profile, self._api_key)
-        try:
-            return self._answer(exchange, reply)
-        except _UnreadableError as exc:
-            return Unknown(f"unreadable answer: {exc}", reply.status)
-
-    def count_tokens(self, text: str) -> int:
-        """Return an estimate: one token per four ASCII characters or one other, at least 1."""
-        ascii_chars = len(text.encode("ascii", "ignore"))
-        return max(1, -(-ascii_chars // 4) + len(text) - ascii_chars)
-
-    def close(self) -> None:
-        """Close idle connections; exchanges still in progress end as `Unknown`."""
-        self._wire.close()
+        return canonical(body)
 
     def _answer(self, exchange: Exchange, reply: wire.HttpReply) -> Answered:
         request = json.loads(exchange.body)
         if reply.headers.get("content-type", "").lower().startswith(event_stream.MEDIA_TYPE):
             answer, lengths = _streamed(reply)
         else:
-            answer, lengths = _parsed(reply), None
-        if exchange.endpoint == EMBEDDINGS:
-            results = _vectors(answer.get("data"), len(request["input"]), request.get("dimensions"))
-            texts, said = request["input"], ""
-        else:
-            result, said = _completion(answer.get("choices"), lengths)
-            results = (result,)
-            texts = [str(message.get("content") or "") for message in request["messages"]]
+            answer, lengths = parsed(reply), None
         usage = answer.get("usage")
         usage = usage if isinstance(usage, dict) else {}
-        spent = _count(usage.get("prompt_tokens"))
-        produced = _count(usage.get("completion_tokens"))
         # If the server reports no usage, our estimate is recorded instead of zero.
+        spent = count(usage.get("prompt_tokens"))
+        produced = count(usage.get("completion_tokens"))
+        results: Sequence[bytes]
+        if exchange.endpoint == EMBEDDINGS:
+            results = _vectors(answer.get("data"), len(request["input"]), request.get("dimensions"))
+            texts = request["input"]
+        else:
+            result = _completion(answer.get("choices"), lengths)
+            if produced is None:
+                produced = self.count_tokens(str(result["content"])) if result["content"] else 0
+            results = (_stored(result | {"output_tokens": produced}),)
+            texts = [str(message.get("content") or "") for message in request["messages"]]
         return Answered(
             results=results,
             input_tokens=sum(map(self.count_tokens, texts)) if spent is None else spent,
-            output_tokens=(self.count_tokens(said) if said else 0) if produced is None else produced,
+            output_tokens=produced or 0,
             replayed=reply.headers.get("idempotent-replayed", "").lower() == "true",
         )
 
+    def _heard_by(self, exchange: Exchange) -> Callable[[bytes], None] | None:
+        """What passes pieces of text on while a stream arrives; the whole is read again at the end."""
+        hear = exchange.hear
+        if hear is None:
+            return None
+        stream = event_stream.ChatStream()
+        broken = False
 
-def _checked_url(base_url: str) -> str:
-    parts = urllib.parse.urlsplit(base_url)
-    if parts.scheme not in {"http", "https"} or not parts.hostname or not base_url.isascii():
-        raise ValueError("base_url must look like https://host/v1")
-    if parts.username or parts.password or parts.query or parts.fragment:
-        raise ValueError(
-            "base_url must not contain credentials, a query or a fragment; use api_key for the key"
-        )
-    return base_url.rstrip("/")
+        def heard(chunk: bytes) -> None:
+            nonlocal broken
+            try:
+                for piece in () if broken else stream.feed(chunk):
+                    hear(piece)
+            except event_stream.StreamError:
+                broken = True  # the outcome says so when all has arrived
 
-
-def _canonical(value: object) -> bytes:
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
-    return text.encode()  # a lone surrogate raises UnicodeEncodeError, which is a ValueError
+        return heard
 
 
 def _messages(params: Mapping[str, object], text: str) -> list[object]:
@@ -192,33 +144,21 @@ def _parsed_messages(text: str) -> list[object] | None:
     return None
 
 
-def _parsed(reply: wire.HttpReply) -> dict[str, Any]:
-    if reply.headers.get("content-encoding", "identity").lower() != "identity":
-        raise _UnreadableError("compressed without request")
-    try:
-        answer = json.loads(reply.body)
-    except (ValueError, RecursionError) as exc:
-        raise _UnreadableError("not JSON") from exc
-    if not isinstance(answer, dict):
-        raise _UnreadableError("not an object")
-    return answer
-
-
 def _vectors(data: object, expected: int, dimensions: object) -> tuple[bytes, ...]:
     """Return little-endian float32 vectors in the order of the inputs."""
     if not isinstance(data, list) or len(data) != expected:
-        raise _UnreadableError(
+        raise UnreadableAnswerError(
             f"{len(data) if isinstance(data, list) else 'no'} embeddings for {expected} inputs"
         )
     by_index: dict[int, bytes] = {}
     for item in data:
         index = item.get("index") if isinstance(item, dict) else None
         if type(index) is not int or not 0 <= index < expected or index in by_index:
-            raise _UnreadableError("indices of the embeddings do not match the inputs")
+            raise UnreadableAnswerError("indices of the embeddings do not match the inputs")
         by_index[index] = _vector(item.get("embedding"))
     sizes = {len(vector) for vector in by_index.values()}
     if len(sizes) != 1 or (isinstance(dimensions, int) and sizes != {4 * dimensions}):
-        raise _UnreadableError("embeddings of the wrong length")
+        raise UnreadableAnswerError("embeddings of the wrong length")
     return tuple(by_index[index] for index in range(expected))
 
 
@@ -226,65 +166,46 @@ def _vector(value: Any) -> bytes:
     try:
         vector = float_vectors.decoded(value) if isinstance(value, str) else float_vectors.packed(value)
     except (TypeError, ValueError, OverflowError) as exc:
-        raise _UnreadableError("an embedding is neither base64 nor numbers") from exc
+        raise UnreadableAnswerError("an embedding is neither base64 nor numbers") from exc
     if not float_vectors.is_finite(vector):
-        raise _UnreadableError("an embedding is empty or not finite")
+        raise UnreadableAnswerError("an embedding is empty or not finite")
     return vector
-
-
-def _heard_by(exchange: Exchange) -> Callable[[bytes], None] | None:
-    """What passes pieces of text on while a stream arrives; the whole is read again at the end."""
-    hear = exchange.hear
-    if hear is None:
-        return None
-    stream = event_stream.ChatStream()
-    broken = False
-
-    def heard(chunk: bytes) -> None:
-        nonlocal broken
-        try:
-            for piece in () if broken else stream.feed(chunk):
-                hear(piece)
-        except event_stream.StreamError:
-            broken = True  # the outcome says so when all has arrived
-
-    return heard
 
 
 def _streamed(reply: wire.HttpReply) -> tuple[dict[str, Any], list[int]]:
     """The completion that a stream carries, as if it had come at once, and the lengths of its pieces."""
     if reply.headers.get("content-encoding", "identity").lower() != "identity":
-        raise _UnreadableError("compressed without request")
+        raise UnreadableAnswerError("compressed without request")
     stream = event_stream.ChatStream()
     try:
         stream.feed(reply.body)
     except event_stream.StreamError as exc:
-        raise _UnreadableError(str(exc)) from exc
+        raise UnreadableAnswerError(str(exc)) from exc
     if not stream.is_complete:
-        raise _UnreadableError("the stream broke off")
+        raise UnreadableAnswerError("the stream broke off")
     choice = {"message": {"content": stream.text}, "finish_reason": stream.finish_reason}
     return {"choices": [choice], "usage": stream.usage}, [len(piece) for piece in stream.pieces]
 
 
-def _completion(choices: object, lengths: list[int] | None = None) -> tuple[bytes, str]:
-    """Return the stored form of the first choice, with the pieces in which it came, and its text."""
+def _completion(choices: object, lengths: list[int] | None = None) -> dict[str, object]:
+    """Return what is stored of the first choice, with the pieces in which it came."""
     choice = choices[0] if isinstance(choices, list) and choices else None
     message = choice.get("message") if isinstance(choice, dict) else None
     if not isinstance(choice, dict) or not isinstance(message, dict):
-        raise _UnreadableError("no choice with a message")
+        raise UnreadableAnswerError("no choice with a message")
     content = message.get("content")
     if content is not None and not isinstance(content, str):
-        raise _UnreadableError("content is not text")
+        raise UnreadableAnswerError("content is not text")
     result: dict[str, object] = {"content": content, "finish_reason": choice.get("finish_reason")}
     if lengths is not None:
         result["pieces"] = lengths
     if message.get("tool_calls"):
         result["tool_calls"] = message["tool_calls"]
+    return result
+
+
+def _stored(result: dict[str, object]) -> bytes:
     try:
-        return _canonical(result), content or ""
+        return canonical(result)
     except ValueError as exc:
-        raise _UnreadableError("text that is not valid Unicode") from exc
-
-
-def _count(value: object) -> int | None:
-    return value if type(value) is int and value >= 0 else None
+        raise UnreadableAnswerError("text that is not valid Unicode") from exc

@@ -23,13 +23,20 @@ from holdfast.providers.base import NotSent, Unknown
 
 KEEPALIVE = 5.0  # seconds; shorter than servers' own, so that a closing connection is rarely reused
 MAX_ANSWER = 64 * 1024 * 1024
+TOO_LARGE = "response too large"
 _MAX_ERROR = 64 * 1024
+
+
+class BodyError(Exception):
+    """A body that is read while it is sent could not be read to its end."""
+
 
 _FAILURES = (
     httpcore.TimeoutException,
     httpcore.NetworkError,
     httpcore.ProtocolError,
     httpcore.UnsupportedProtocol,
+    BodyError,
 )
 
 
@@ -66,7 +73,7 @@ class Wire:
         self,
         url: str,
         headers: Mapping[str, str],
-        body: bytes,
+        body: bytes | Iterator[bytes],
         gate: Callable[[], bool],
         *,
         send_by: float,
@@ -75,7 +82,8 @@ class Wire:
     ) -> HttpReply | NotSent | Unknown:
         """Send one POST at most once; return the response, or whether sending had begun.
 
-        `hear` gets the body of a 2xx in pieces, as they arrive.
+        `hear` gets the body of a 2xx in pieces, as they arrive. A body that comes in parts has its length in
+        the headers.
         """
         attempt = sockets.Attempt(gate, send_by, deadline)
         token = sockets.current.set(attempt)
@@ -92,7 +100,7 @@ class Wire:
         self,
         url: str,
         headers: Mapping[str, str],
-        body: bytes,
+        body: bytes | Iterator[bytes],
         attempt: sockets.Attempt,
         hear: Callable[[bytes], None] | None,
     ) -> HttpReply | NotSent | Unknown:
@@ -156,7 +164,7 @@ def _failed(exc: Exception, attempt: sockets.Attempt, status: int | None) -> Not
         case httpcore.RemoteProtocolError():
             reason = "connection closed or response malformed"
         case _TooLargeError():
-            reason = "response too large"
+            reason = TOO_LARGE
         case _:
             reason = f"protocol: {type(exc).__name__}"
     return Unknown(reason, status) if attempt.begun else NotSent(reason)

@@ -167,11 +167,16 @@ def _known(piece: str, count: int) -> str:
 def _pieces(text: str) -> list[str]:
     """The text in pieces, each a sentence with the citations and spaces after it; together all of it."""
     pieces: list[str] = []
-    start = at = 0
+    start = at = run_end = 0
     while at < len(text):
         if text[at] == "\n":
             end = _spaces(text, at)
-        elif text[at] in _STOPS and _is_end(text, start, at):
+        elif text[at] in _STOPS:
+            # Looked for once for all stops of a run: there may be thousands.
+            run_end = run_end if at < run_end else _past_marks(text, at + 1)
+            if not _is_end(text, start, at, run_end):
+                at += 1
+                continue
             end = _after(text, at + 1)
         else:
             at += 1
@@ -183,13 +188,20 @@ def _pieces(text: str) -> list[str]:
     return pieces
 
 
-def _is_end(text: str, start: int, at: int) -> bool:
-    """True if the stop at `at` ends a sentence: not that of `e.g.`, `3.5` or `Dr.`."""
+def _past_marks(text: str, at: int) -> int:
+    """Where the stops and closing marks that begin at `at` are over."""
+    while at < len(text) and (text[at] in _CLOSING or text[at] in _STOPS):
+        at += 1
+    return at
+
+
+def _is_end(text: str, start: int, at: int, following: int) -> bool:
+    """True if the stop at `at` ends a sentence: not that of `e.g.`, `3.5` or `Dr.`.
+
+    `following` is where the run of marks is over that the stop is in.
+    """
     if text[at] in _WIDE_STOPS:
         return True
-    following = at + 1
-    while following < len(text) and (text[following] in _CLOSING or text[following] in _STOPS):
-        following += 1
     if following < len(text) and not text[following].isspace() and text[following] not in "[【":
         return False
     if text[at] != ".":
@@ -203,8 +215,7 @@ def _is_end(text: str, start: int, at: int) -> bool:
 
 def _after(text: str, at: int) -> int:
     """Where the sentence that ends before `at` is over, with its closing marks, citations and spaces."""
-    while at < len(text) and (text[at] in _CLOSING or text[at] in _STOPS):
-        at += 1
+    at = _past_marks(text, at)
     while True:
         following = _spaces(text, at)
         match = _CITATION.match(text, following)

@@ -1,4 +1,4 @@
-"""Synonyms and stop words of a collection, applied to the terms of a query: nothing is indexed again."""
+"""How a collection is searched: synonyms, stop words, and who reranks. Nothing is indexed again for them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_GROUPS = 500
 MOST_IN_GROUP = 20
 MOST_STOP_WORDS = 1000
 MOST_WORD = 100
-SYNONYMS, STOP_WORDS = "synonyms", "stop_words"
+SYNONYMS, STOP_WORDS, RERANK = "synonyms", "stop_words", "rerank"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,11 @@ def _bad(why: str) -> BadRequestError:
 
 def checked(rules: Mapping[str, Any]) -> dict[str, Any]:
     """The rules of a request; BadRequestError `bad_search_rules` for others."""
-    if unknown := sorted(set(rules) - {SYNONYMS, STOP_WORDS}):
-        raise _bad(f"there is no {unknown[0]!r:.80}; use {SYNONYMS} and {STOP_WORDS}")
+    if unknown := sorted(set(rules) - {SYNONYMS, STOP_WORDS, RERANK}):
+        raise _bad(f"there is no {unknown[0]!r:.80}; use {SYNONYMS}, {STOP_WORDS} and {RERANK}")
+    rerank = rules.get(RERANK)
+    if rerank is not None and not isinstance(rerank, bool) and not isinstance(rerank, str):
+        raise _bad(f"{RERANK} is true, or the name of a provider")
     groups, stop_words = rules.get(SYNONYMS) or [], rules.get(STOP_WORDS) or []
     if not isinstance(groups, list) or len(groups) > MOST_GROUPS:
         raise _bad(f"{SYNONYMS} is a list of at most {MOST_GROUPS} lists of words")
@@ -63,7 +66,7 @@ def checked(rules: Mapping[str, Any]) -> dict[str, Any]:
         is_word = isinstance(word, str) and is_plain(word) and len(word) <= MOST_WORD
         if not is_word or not tokenizer.analyse(word):
             raise _bad(f"{word!r:.80} has no word that is searched for")
-    complete = {SYNONYMS: groups, STOP_WORDS: stop_words}
+    complete = {SYNONYMS: groups, STOP_WORDS: stop_words, RERANK: rerank}
     return {name: value for name, value in complete.items() if value}
 
 

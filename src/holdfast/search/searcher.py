@@ -11,7 +11,7 @@ provider.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Literal, NamedTuple, NoReturn, get_args
 
@@ -19,9 +19,10 @@ from holdfast.core import languages
 from holdfast.core import text as texts
 from holdfast.core.errors import BadRequestError
 from holdfast.core.filters import Filter
-from holdfast.search import fusion, keyword, snippet, statistics, titles
+from holdfast.search import fusion, keyword, statistics, titles
 from holdfast.search import query as query_form
-from holdfast.search.fusion import Fused, LegScore
+from holdfast.search.fusion import Fused
+from holdfast.search.hits import Found, Hit
 from holdfast.search.query import (
     EXAMPLE_WORDS,
     KEYWORD,
@@ -35,7 +36,6 @@ from holdfast.search.query import (
     SearchPart,
 )
 from holdfast.search.rules import SearchRules
-from holdfast.search.snippet import Snippet
 from holdfast.store.base.database import Database, Tx
 from holdfast.store.search import examples, filtered_heads, title_reads
 from holdfast.store.search import search_reads as stored
@@ -51,63 +51,6 @@ MOST_HITS = 200
 MOST_RANKED = DEEP
 WEAK_SHARE = 0.2  # of the query's weight that words must match, for a hit that means something else
 LONGEST_QUERY = 100_000  # characters; what follows is not read
-
-
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """A matching chunk of a published generation."""
-
-    document_id: str
-    title: str
-    page: int | None
-    text: str
-    score: float
-    generation: int
-    slice: int
-    position: int
-    chunk_id: int
-    parts: tuple[LegScore, ...]
-    weights: Mapping[str, float] = field(compare=False, repr=False)
-    source: str = "chunks"
-    collection: str = ""
-    weak: bool = False
-    language: str | None = None
-    # A person replaced the text.
-    edited: bool = False
-
-    # What it is, where it is no chunk: its type, its name in a tree, and the documents that it is about.
-    type: str = "chunk"
-    node: str | None = None
-    covers: tuple[str, ...] = ()
-
-    @property
-    def snippet(self) -> Snippet:
-        """The part of the text that best shows the match; computed on access."""
-        return snippet.cut(self.text, self.weights, language=languages.rules(self.language))
-
-    @property
-    def marks(self) -> tuple[tuple[int, int], ...]:
-        """Where words of the query are in the text, as (from, to) in characters; computed on access."""
-        return snippet.marks(self.text, self.weights, languages.rules(self.language))
-
-
-@dataclass(frozen=True, slots=True)
-class QualityNotice:
-    """Why the results are degraded, and how many documents are affected."""
-
-    code: str
-    message: str
-    documents: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """The hits, best first; the stamp that was searched; the legs that took part; quality notices."""
-
-    hits: tuple[Hit, ...]
-    publish_seq: int
-    legs: tuple[str, ...]
-    notices: tuple[QualityNotice, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -490,4 +433,5 @@ def _hit(one: Fused, chunk: stored.StoredChunk, ranked: _RankedChunks) -> Hit:
         weak=one.chunk_id not in ranked.strong,
         language=chunk.language,
         edited=chunk.is_edited,
+        fields=chunk.fields,
     )

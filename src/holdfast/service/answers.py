@@ -5,8 +5,11 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from holdfast.core.filters import Filter
+from holdfast.core.records import Spent
 from holdfast.search.citations import CheckedSentence
-from holdfast.search.searcher import Hit, Mode
+from holdfast.search.hits import Hit, HitPassage, QualityNotice
+from holdfast.search.searcher import Mode
+from holdfast.service.search_pages import GraphMode
 
 MOST_QUESTION = 4_000
 USUAL_SOURCES, MOST_SOURCES = 8, 30
@@ -32,6 +35,9 @@ class AskRequest:
     fresh: bool = False
     max_cost: int | None = None
     turns: Sequence[tuple[str, str]] = ()
+    # As in a search: who ranks the passages before the best are taken.
+    rerank: bool | str | None = None
+    graph: GraphMode | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +54,30 @@ class AnswerSource:
     quote: str
     text: str
     edited: bool = False
+    # Of a report of the knowledge graph: its key, and the passages that it rests on, the best first.
+    type: str = "chunk"
+    node: str | None = None
+    passages: tuple[HitPassage, ...] = ()
 
     @classmethod
     def of(cls, n: int, hit: Hit) -> "AnswerSource":
-        """The passage of a hit."""
+        """The passage of a hit; a report is cited by the best passage that it rests on."""
+        if hit.passages:
+            best = hit.passages[0]
+            return cls(
+                n,
+                best.document_id,
+                hit.title,
+                hit.collection,
+                best.page,
+                best.chunk,
+                best.generation,
+                hit.snippet.text,
+                hit.text,
+                type=hit.type,
+                node=hit.node,
+                passages=hit.passages,
+            )
         return cls(
             n,
             hit.document_id,
@@ -68,15 +94,24 @@ class AnswerSource:
 
 @dataclass(frozen=True, slots=True)
 class AnswerCost:
-    """Nano-dollars paid for this answer, and saved because it was known; its tokens if it was paid for.
+    """Nano-dollars paid for this answer, and saved because it was known; the tokens that were paid for.
 
-    `unpriced` says that the model has no known price: `paid` is then not all.
+    `output_tokens` are those of them that the model has written.
+
+    The question's embedding and the ranking of the passages are part of it. `unpriced` says that a model has
+    no known price: `paid` is then not all.
     """
 
     paid: int = 0
     saved: int = 0
     tokens: int = 0
     unpriced: bool = False
+    output_tokens: int = 0
+
+    @classmethod
+    def of(cls, spent: Spent, output_tokens: int = 0) -> "AnswerCost":
+        """The cost of what was paid."""
+        return cls(spent.paid, spent.saved, spent.tokens, spent.unpriced_calls > 0, output_tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +120,9 @@ class CitedAnswer:
 
     `reason` of a refusal: `nothing_found`, `weak_matches` (both without a call), `not_in_sources` (the model
     said so). Of an answer: `cut_off` (at its output limit), `uncited`, `repetitive`; None if nothing is
-    amiss. `replayed` is true if nothing was paid because the ledger had the answer.
+    amiss. `replayed` is true if the model was not paid because the ledger had the answer. `notices` say what
+    was amiss with the search. `billed_to` is the collection whose bill has the answer; None if nothing was
+    ordered.
     """
 
     answer: str
@@ -97,6 +134,8 @@ class CitedAnswer:
     replayed: bool
     stand_in: bool
     unknown_citations: int = 0
+    notices: tuple[QualityNotice, ...] = ()
+    billed_to: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

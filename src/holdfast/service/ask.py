@@ -6,12 +6,14 @@ The call is streamed, and read to its end also if nobody listens any more: what 
 
 The nth answer to the same question has its own content key (`again`). A plain question gets the last one that
 is settled; `fresh` orders the first that nobody has asked for. So two who ask for a fresh answer at the same
-moment pay for one, and a fresh answer that a crash interrupted is continued rather than ordered again.
+moment pay for one, and a fresh answer that a crash interrupted before it was sent is continued. One that may
+have been charged is in doubt: asking for a fresh one again orders another.
 """
 
 from dataclasses import replace
 
 from holdfast.core.errors import BadRequestError, HoldfastError, MustWaitError
+from holdfast.core.records import Spent
 from holdfast.core.states import CallState
 from holdfast.core.text import plain
 from holdfast.engine.engine import Engine
@@ -23,7 +25,8 @@ from holdfast.ledger.query_payer import StreamPayer
 from holdfast.providers import event_stream
 from holdfast.search import answer_prompt, citations
 from holdfast.search.answer_prompt import NO_ANSWER, PromptSource
-from holdfast.search.searcher import Hit
+from holdfast.search.hits import Hit
+from holdfast.service import reranking
 from holdfast.service.answers import (
     MOST_QUESTION,
     AnswerCost,
@@ -35,7 +38,7 @@ from holdfast.service.answers import (
     nobody,
 )
 from holdfast.service.search import Searching
-from holdfast.service.search_pages import SearchRequest
+from holdfast.service.search_pages import SearchPage, SearchRequest
 
 # Seconds that a caller waits beyond the deadline of the order itself.
 GRACE = 5.0
@@ -68,26 +71,36 @@ class Asking:
             message = f"ask a question of 1 to {MOST_QUESTION:,} characters"
             raise BadRequestError(message, code="bad_request")
         model = model_calls.model(self._supplies)
-        hits = self._hits(request, question)
-        good = _in_context([hit for hit in hits if not hit.weak])
+        pages = self._pages(request, question)
+        searched = sum((page.spent for page in pages), Spent())
+        notices = pages[-1].notices
+        hits = pages[-1].hits
+        # A report all of whose documents have changed since cannot be cited.
+        good = _in_context([hit for hit in hits if not hit.weak and (hit.passages or not hit.node)])
         sources = tuple(AnswerSource.of(n, hit) for n, hit in enumerate(good, start=1))
         heard(sources)
         if not sources:
             reason = "weak_matches" if hits else "nothing_found"
-            return CitedAnswer("", (), (), True, reason, AnswerCost(), False, model.stand_in)
-        call = self._call(request, question, model, sources)
-        payment = self._paid(request, call, heard)
-        return _checked(payment, sources, stand_in=model.stand_in)
+            cost = AnswerCost.of(searched)
+            return CitedAnswer("", (), (), True, reason, cost, False, model.stand_in, notices=notices)
+        call = self._call(request, question, model, sources, searched)
+        payer = reranking.main_collection(good, request.collections)
+        payment = self._paid(request, call, payer, heard)
+        answer = _checked(payment, sources, stand_in=model.stand_in)
+        output = model_calls.answer(payment.results[0]).output_tokens
+        # A result of the ledger is not paid for, and its tokens are not part of the cost.
+        cost = AnswerCost.of(searched + payment.spent, min(output, payment.spent.tokens))
+        return replace(answer, cost=cost, notices=notices, billed_to=payer)
 
-    def _hits(self, request: AskRequest, question: str) -> list[Hit]:
-        """What answers the question; a short one that follows another is looked for together with it."""
-        hits = self._search_for(request, question)
+    def _pages(self, request: AskRequest, question: str) -> list[SearchPage]:
+        """What answers the question, last; a short one after another is looked for together with it."""
+        pages = [self._search_for(request, question)]
         earlier = next((text for role, text in reversed(request.turns) if role == "user"), "")
-        if earlier and all(hit.weak for hit in hits):
-            hits = self._search_for(request, f"{earlier}\n{question}"[:MOST_QUESTION])
-        return hits
+        if earlier and all(hit.weak for hit in pages[0].hits):
+            pages.append(self._search_for(request, f"{earlier}\n{question}"[:MOST_QUESTION]))
+        return pages
 
-    def _search_for(self, request: AskRequest, text: str) -> list[Hit]:
+    def _search_for(self, request: AskRequest, text: str) -> SearchPage:
         query = SearchRequest(
             request.tenant,
             request.collections,
@@ -96,12 +109,20 @@ class Asking:
             documents=request.documents,
             only=request.only,
             mode=request.mode,
+            graph=request.graph,
             sources=[index.CHUNKS],
+            rerank=request.rerank,
+            max_cost=request.max_cost,
         )
-        return list(self._search.find(query).hits)
+        return self._search.find(query)
 
     def _call(
-        self, request: AskRequest, question: str, model: Model, sources: tuple[AnswerSource, ...]
+        self,
+        request: AskRequest,
+        question: str,
+        model: Model,
+        sources: tuple[AnswerSource, ...],
+        searched: Spent,
     ) -> Call:
         """The paid call: the one whose answer is known, or the first that nobody has asked for."""
         passages = [PromptSource(each.title, each.text) for each in sources]
@@ -116,7 +137,7 @@ class Asking:
         first = replace(first, params=_streamed(model, first.params))
         known, state = self._known(request, first)
         if state is not CallState.SETTLED and request.max_cost is not None:
-            self._check_cost(known, request.max_cost)
+            self._check_cost(known, request.max_cost - searched.paid)
         return known
 
     def _known(self, request: AskRequest, first: Call) -> tuple[Call, CallState | None]:
@@ -146,14 +167,14 @@ class Asking:
             message = "the answer may cost more than `max_cost`; raise it, or ask with fewer sources (`k`)"
             raise HoldfastError(message, code="over_budget")
 
-    def _paid(self, request: AskRequest, call: Call, heard: Heard) -> Payment:
+    def _paid(self, request: AskRequest, call: Call, collection: str, heard: Heard) -> Payment:
         """The settled answer; its text was heard, as it came or now."""
         ledger = self._engine.ledger
         pieces = _Pieces(heard)
         payer = StreamPayer(
             self._engine.host,
             request.tenant,
-            request.collections[0],
+            collection,
             ledger.provider(call.provider).profile.deadline + GRACE,
             pieces.hear,
         )
@@ -255,9 +276,8 @@ def _checked(payment: Payment, sources: tuple[AnswerSource, ...], *, stand_in: b
     """The answer that the model gave, checked; WorkError where it gave none."""
     result = payment.results[0]
     text = model_calls.text(result)
-    spent = payment.spent
-    cost = AnswerCost(spent.paid, spent.saved, spent.tokens, bool(spent.unpriced))
-    replayed = spent.paid_calls == 0
+    cost = AnswerCost.of(payment.spent)
+    replayed = payment.spent.paid_calls == 0
     if _is_refusal(text):
         return CitedAnswer("", (), sources, True, "not_in_sources", cost, replayed, stand_in)
     checked = citations.check(text, [PromptSource(each.title, each.text).whole for each in sources])

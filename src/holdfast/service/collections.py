@@ -6,12 +6,15 @@ from typing import Any
 
 from holdfast.core.errors import BadRequestError
 from holdfast.engine.engine import Engine
+from holdfast.engine.kinds import Offer
 from holdfast.kinds import index
 from holdfast.search import rules
 from holdfast.service import conflicting_options, names
 from holdfast.service.bulk_updates import Rounds
 from holdfast.service.documents import Documents
+from holdfast.service.flows import Flows
 from holdfast.service.requests import RequestContext
+from holdfast.service.reranking import Reranking
 from holdfast.service.sources import Sources
 from holdfast.store.follow_ups import actions
 from holdfast.store.library import bulk_updates, collections
@@ -47,12 +50,16 @@ class Collections:
         defaults: index.Choices,
         documents: Documents,
         sources: Sources | None = None,
+        rerankers: Mapping[str, Offer] | None = None,
+        flows: Flows | None = None,
     ) -> None:
         self._engine = engine
+        self._reranking = Reranking(engine, rerankers or {})
         self._db = engine.db
         self._defaults = defaults
         self._documents = documents
         self._sources = sources
+        self._flows = flows
         self.rounds = Rounds(self._db, documents.ask_again, documents.end_for)
 
     def get(self, tenant: str, collection_id: str) -> Collection:
@@ -86,6 +93,7 @@ class Collections:
         """
         names.check_id(collection_id)
         index.choices(self._defaults, options)
+        self._check_flow(wish, options)
         if collections.collection(self._db, wish.tenant, collection_id) is None:
             self._end_all(wish, collection_id)
         name = names.title(title or collection_id)
@@ -94,6 +102,11 @@ class Collections:
         ):
             self._make_room(wish, collection_id)
         return self.get(wish.tenant, collection_id)
+
+    def _check_flow(self, wish: RequestContext, options: Mapping[str, Any] | None) -> None:
+        """Return if the flow that the options name can be carried out here; otherwise an error says why."""
+        if self._flows is not None:
+            self._flows.check_option(wish.tenant, options)
 
     def _make_room(self, wish: RequestContext, collection_id: str) -> None:
         """Something of the deleted collection is gone; all of it, or BadRequestError."""
@@ -119,10 +132,13 @@ class Collections:
         answers until the new one is there. `search` replaces the rules of search; nothing is indexed for it.
         """
         rules_of_search = None if search is None else rules.checked(search)
+        self._reranking.check(rules_of_search or {})
         current = self.get(wish.tenant, collection_id)
         chosen = current.options if options is None else {**current.options, **options}
         chosen = {name: value for name, value in chosen.items() if value is not None}
         index.choices(self._defaults, chosen)
+        if options is not None:
+            self._check_flow(wish, options)
         begun = collections.set_collection(
             self._db,
             wish.tenant,

@@ -8,22 +8,32 @@ sweep removes.
 
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, BinaryIO
 
 from holdfast.core import document_metadata, filters, subjects
-from holdfast.core.errors import BadRequestError, GenerationMovedError, NotFoundError
+from holdfast.core.errors import BadRequestError, NotFoundError
 from holdfast.core.filters import Filter
 from holdfast.core.records import Ask, Landed, RequestResult, expect
 from holdfast.core.states import Disposition, Lane, Status
+from holdfast.core.text import plain
 from holdfast.documents import fetch
 from holdfast.documents.blobs import Blob, Blobs
 from holdfast.engine.engine import Engine
 from holdfast.kinds import edited_chunks, index
 from holdfast.service import key_restrictions, missing_content, names
 from holdfast.service.requests import RequestContext
+from holdfast.service.uploads import (
+    Upload,
+    UploadResult,
+    check_external_ids,
+    check_generation,
+    described,
+    fetched,
+)
 from holdfast.store.library import (
     collections,
+    document_additions,
     document_members,
     document_requests,
     document_values,
@@ -32,48 +42,14 @@ from holdfast.store.library import (
 )
 from holdfast.store.library.bulk_updates import BulkUpdate
 from holdfast.store.library.collections import Collection
-from holdfast.store.library.document_members import LinkedDocument
-from holdfast.store.library.document_requests import AddedDocument, DocumentAccess, IndexRequest, Taken
+from holdfast.store.library.document_additions import AddedDocument
+from holdfast.store.library.document_members import Family, LinkedDocument
+from holdfast.store.library.document_requests import DocumentAccess, IndexRequest, Taken
 from holdfast.store.library.documents import Document, DocumentDraft, DocumentSource
 from holdfast.store.library.quotas import UNLIMITED, Quota
 
 # Documents per transaction when many are added at once: short enough for SQLite's one writer.
 BATCH = 25
-
-
-@dataclass(frozen=True, slots=True)
-class Upload:
-    """Content to be added: its bytes as they are, or a stream of them."""
-
-    content: bytes | BinaryIO
-    name: str = ""
-    title: str = ""
-    source: str = "upload"
-    options: Mapping[str, Any] | None = None
-    metadata: Mapping[str, Any] | None = None
-    labels: Sequence[str] = ()
-    password: str | None = field(default=None, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class UploadResult:
-    """The outcome of an upload."""
-
-    document: Document
-    answer: RequestResult
-
-    @property
-    def disposition(self) -> Disposition:
-        """What became of the request."""
-        return self.answer.disposition
-
-
-@dataclass(frozen=True, slots=True)
-class Family:
-    """The documents around a document: those that contain it, and those inside it."""
-
-    parents: Sequence[LinkedDocument]
-    children: Sequence[LinkedDocument]
 
 
 class Documents:
@@ -109,6 +85,15 @@ class Documents:
         document = documents.document(self._db, tenant, document_id)
         if document is None or (only is not None and not filters.matches(only, document)):
             raise NotFoundError(f"there is no document {document_id!r}", code="unknown_document")
+        return document
+
+    def by_external_id(self, wish: RequestContext, collection_id: str, external_id: str) -> Document:
+        """The document of the collection with this external id; NotFoundError as for `get`."""
+        known = documents.by_external_ids(self._db, wish.tenant, collection_id, [plain(external_id)])
+        document = known.get(external_id)
+        if document is None or (wish.only is not None and not filters.matches(wish.only, document)):
+            message = f"collection {collection_id!r} has no document with external_id {external_id!r}"
+            raise NotFoundError(message, code="unknown_document")
         return document
 
     def find(self, tenant: str, document_id: str) -> Document | None:
@@ -157,18 +142,36 @@ class Documents:
 
     # Adding
 
-    def add(self, wish: RequestContext, collection_id: str, uploads: Sequence[Upload]) -> list[UploadResult]:
-        """What became of each upload, in order: a new document, or the one that has the same bytes."""
-        return self.add_to(wish, collections.existing(self._db, wish.tenant, collection_id), uploads)
+    def add(
+        self,
+        wish: RequestContext,
+        collection_id: str,
+        uploads: Sequence[Upload],
+        *,
+        expect_generation: int | None = None,
+    ) -> list[UploadResult]:
+        """What became of each upload, in order: a new document, or the one that has the same bytes.
+
+        With an external id, the document that has this id is as the upload says from now on; only such a
+        document can be at an expected generation.
+        """
+        collection = collections.existing(self._db, wish.tenant, collection_id)
+        return self.add_to(wish, collection, uploads, expect_generation=expect_generation)
 
     def add_to(
-        self, wish: RequestContext, collection: Collection, uploads: Sequence[Upload]
+        self,
+        wish: RequestContext,
+        collection: Collection,
+        uploads: Sequence[Upload],
+        *,
+        expect_generation: int | None = None,
     ) -> list[UploadResult]:
         """As `add`, to a collection that was just looked up."""
         for upload in uploads:
             if upload.options:  # before anything is on the shelf: what is refused leaves nothing there
                 index.choices(self._defaults, collection.options, upload.options)
-        return self.add_kept(wish, collection, [self.keep(upload) for upload in uploads])
+        drafts = [self.keep(upload) for upload in uploads]
+        return self.add_kept(wish, collection, drafts, expect_generation=expect_generation)
 
     def add_kept(
         self,
@@ -177,18 +180,22 @@ class Documents:
         drafts: Sequence[DocumentDraft],
         *,
         copied: str | None = None,
+        expect_generation: int | None = None,
     ) -> list[UploadResult]:
         """As `add_to`, for content that is on the shelf already, or that of the document that is copied."""
         for draft in drafts:
             key_restrictions.check_draft(wish, draft)
+        check_external_ids(drafts, expect_generation)
         added: dict[str, AddedDocument] = {}
-        request = self.request(wish, collection)
+        request = self.request(wish, collection, expect_generation=expect_generation)
         where = wish.tenant, collection.id
         for start in range(0, len(drafts), BATCH):
             batch = drafts[start : start + BATCH]
             with key_restrictions.without_totals(wish), quotas.noting(self._db, wish.tenant, wish.actor):
-                new = document_requests.add(self._db, *where, batch, request, self.quota, copied=copied)
+                new = document_additions.add(self._db, *where, batch, request, self.quota, copied=copied)
             self._engine.wake({wish.lane: sum(one.answer.created for one in new.values())})
+            for each in new.values():
+                check_generation(each.answer)
             added |= new
         return [UploadResult(added[draft.id].document, added[draft.id].answer) for draft in drafts]
 
@@ -200,18 +207,26 @@ class Documents:
         *,
         title: str = "",
         metadata: Mapping[str, Any] | None = None,
-        labels: Sequence[str] = (),
+        labels: Sequence[str] | None = None,
         password: str | None = None,
+        external_id: str | None = None,
+        expect_generation: int | None = None,
     ) -> UploadResult:
         """What is at `url` now, as a document."""
         collection = collections.existing(self._db, wish.tenant, collection_id)
-        described = *_described(metadata, labels), names.password(password)
+        about = *described(metadata, labels), names.password(password)
+        external_id = document_metadata.checked_external_id(external_id)
         source = self._first_content(url)
-        name = names.title(title or source.name or url)
         draft = DocumentDraft(
-            secrets.token_hex(8), name, source, None, *described, title_given=bool(title.strip())
+            secrets.token_hex(8),
+            names.title(title or source.name or url),
+            source,
+            None,
+            *about,
+            title_given=bool(title.strip()),
+            external_id=external_id,
         )
-        return self.add_kept(wish, collection, [draft])[0]
+        return self.add_kept(wish, collection, [draft], expect_generation=expect_generation)[0]
 
     def keep(self, upload: Upload) -> DocumentDraft:
         """The content is on the shelf, and a document could be made of it."""
@@ -221,12 +236,19 @@ class Documents:
                 f"name {name!r:.80} is longer than {names.MOST_NAME} bytes", code="bad_name"
             )
         title = names.title(upload.title or upload.name.rsplit("/", 1)[-1] or "untitled")
-        described = *_described(upload.metadata, upload.labels), names.password(upload.password)
+        about = *described(upload.metadata, upload.labels), names.password(upload.password)
+        external_id = document_metadata.checked_external_id(upload.external_id)
         blob = self._put(upload.content, f"{name!r:.80} is empty" if name else "it is empty")
         source = DocumentSource(blob.digest, blob.size, upload.source, name=name)
-        is_given = bool(upload.title.strip())
-        new_id = secrets.token_hex(8)
-        return DocumentDraft(new_id, title, source, upload.options, *described, title_given=is_given)
+        return DocumentDraft(
+            secrets.token_hex(8),
+            title,
+            source,
+            upload.options,
+            *about,
+            title_given=bool(upload.title.strip()),
+            external_id=external_id,
+        )
 
     def _put(self, content: bytes | BinaryIO, if_empty: str) -> Blob:
         blob = self._shelf.put(content, self._most_bytes)
@@ -325,6 +347,7 @@ class Documents:
         metadata: Mapping[str, Any] | None = None,
         labels: Sequence[str] | None = None,
         password: str | None = None,
+        external_id: str | None = None,
         expect_generation: int | None = None,
     ) -> UploadResult:
         """The document has this title and these options over its own, one that is None taken away.
@@ -343,6 +366,7 @@ class Documents:
             metadata=None if metadata is None else document_metadata.checked(metadata),
             labels=None if labels is None else document_metadata.checked_labels(labels),
             password=names.password(password),
+            external_id=document_metadata.checked_external_id(external_id),
             actor=wish.actor,
             request=self.request(wish, collection, expect_generation=expect_generation),
             expect_generation=expect_generation,
@@ -356,34 +380,22 @@ class Documents:
         document = self.get(wish.tenant, document_id, only=wish.only)
         if document.url is None:
             raise BadRequestError("the document was not added from a URL", code="no_url")
-        source = self._fetched(document.url, fetch.Validators(document.etag, document.last_modified))
+        source = fetched(
+            self._shelf,
+            self._put,
+            document.url,
+            self._fetching,
+            fetch.Validators(document.etag, document.last_modified),
+        )
         if source is None:
             return self.index(wish, document_id, expect_generation=expect_generation)
         return self._set(wish, document, replace(source, source=document.source), expect_generation)
 
     def _first_content(self, url: str) -> DocumentSource:
-        source = self._fetched(url, fetch.Validators())
+        source = fetched(self._shelf, self._put, url, self._fetching)
         if source is None:
             raise BadRequestError("the URL returned no content", code="url_failed")
         return source
-
-    def _fetched(self, url: str, known: fetch.Validators) -> DocumentSource | None:
-        """What is at `url`, kept; None when the server says that it is as it was."""
-        with self._shelf.draft() as file:
-            answer = fetch.fetch(url, file, known=known, limits=self._fetching)
-            if isinstance(answer, fetch.NotModified):
-                return None
-            file.seek(0)
-            blob = self._put(file, f"there is nothing at {url}")
-        return DocumentSource(
-            blob.digest,
-            blob.size,
-            "url",
-            name=answer.name,
-            url=url,
-            etag=answer.validators.etag,
-            last_modified=answer.validators.last_modified,
-        )
 
     def index(
         self,
@@ -421,10 +433,10 @@ class Documents:
         """What became of a document that was changed; an error where the store has refused to change it."""
         if isinstance(answer, Taken):
             other = f"document {answer.document_id}" if wish.only is None else "a document"
-            message = f"{other} of this collection already has the same content"
-            raise BadRequestError(message, code="same_content")
-        if answer.reason == "generation_mismatch":
-            raise GenerationMovedError(f"the document is at generation {answer.generation}; reload it")
+            message = f"{other} of this collection already has the same {answer.same}"
+            code = "same_content" if answer.same == "content" else "same_external_id"
+            raise BadRequestError(message, code=code)
+        check_generation(answer)
         self._engine.wake({wish.lane: int(answer.created)})
         return UploadResult(self.get(wish.tenant, document_id, only=wish.only), answer)
 
@@ -485,11 +497,3 @@ class Documents:
     def end_for(self, which: BulkUpdate, document_id: str) -> None:
         """The work of a document whose collection was deleted has ended."""
         self.end_deleted(RequestContext(which.tenant, which.actor), document_id)
-
-
-def _described(
-    metadata: Mapping[str, Any] | None, labels: Sequence[str]
-) -> tuple[Mapping[str, Any] | None, Sequence[str]]:
-    """Metadata and labels of a new document, checked before anything is kept."""
-    checked = document_metadata.checked(metadata) if metadata else None
-    return checked, document_metadata.checked_labels(labels)

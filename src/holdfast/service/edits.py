@@ -17,8 +17,9 @@ from holdfast.documents import chunk
 from holdfast.engine.engine import Engine
 from holdfast.service import explanations, key_restrictions, missing_content
 from holdfast.service.collections import Collections
-from holdfast.service.documents import Documents, UploadResult
+from holdfast.service.documents import Documents
 from holdfast.service.requests import RequestContext
+from holdfast.service.uploads import UploadResult
 from holdfast.store.library import chunk_edits as store
 from holdfast.store.library import document_edits, quotas
 from holdfast.store.library.chunk_edits import AppliedEdit, ChunkEdit

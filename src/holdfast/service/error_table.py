@@ -65,6 +65,7 @@ BY_CODE = {
     "nothing_ready": CONFLICT,
     "options_conflict": CONFLICT,
     "same_content": CONFLICT,
+    "same_external_id": CONFLICT,
     "generation_moved": ErrorRow(412, Exit.REFUSED),
     "too_large": TOO_LARGE,
     "url_too_large": TOO_LARGE,

@@ -10,12 +10,14 @@ Foreign text is recognised, parsed and chunked in child processes, of which each
 time limit: an estimate is a response, not a job. If a text takes longer, its estimate fails; that of a
 collection is based on what was read until then.
 
+A document that is read by a paid parser counts the call of that parser, with the pages that are counted here.
+Until it has been read, its text is not known.
+
 A kind that pays for something else declares in its `JobSpec` or `ActionSpec` which calls it would make for a
 document, and how many at most.
 """
 
 import contextlib
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -26,20 +28,29 @@ from holdfast.core.errors import BadRequestError, HoldfastError, WorkError
 from holdfast.documents.blobs import Blobs
 from holdfast.documents.chunk import ChunkText
 from holdfast.documents.parse import records, sniff
+from holdfast.documents.parse.paid import PaidCallNeededError
 from holdfast.documents.parse.parser import Parser
 from holdfast.documents.parse.pool import Parsers, ParsersBusyError
-from holdfast.documents.parse.records import Format, Page, Role, TextBlock
+from holdfast.documents.parse.records import Format
 from holdfast.engine.engine import Engine
 from holdfast.engine.job_specs import JobEstimate, JobSpec
 from holdfast.engine.kinds import Supplies
 from holdfast.engine.models import Model
 from holdfast.engine.ready_documents import Passage, ReadyDocument
 from holdfast.kinds import corpus, index, parameters
+from holdfast.kinds.edited_chunks import FLOW
+from holdfast.kinds.flows.index_steps import FlowSetup
+from holdfast.kinds.flows.steps import Flow
 from holdfast.ledger.estimates import Forecast, Foresight
 from holdfast.ledger.pay import Call
-from holdfast.service import jobs
+from holdfast.service import chunk_pages, jobs
 from holdfast.service.collections import Collections
 from holdfast.service.documents import Documents
+from holdfast.service.estimate_clock import EstimateClock, EstimateTimeoutError
+from holdfast.service.flow_forecasts import FlowForecast
+from holdfast.service.flows import Flows
+from holdfast.service.parse_calls import ParseCalls
+from holdfast.store.jobs.job_sources import JobSource
 from holdfast.store.library import documents
 from holdfast.store.library.collections import Collection
 from holdfast.store.library.documents import Document
@@ -51,37 +62,11 @@ MOST_TEXT = 1024 * 1024
 MOST_DOCUMENTS = 200
 MOST_CHUNKS = 20_000
 MOST_TEXT_CHUNKS = 100_000
+# Of a job that is estimated as a whole, within a time limit.
+MOST_TIMED_CHUNKS = 2000
 GROUP = 2000
 SMALL_TEXT = 256 * 1024
 _PLAIN = frozenset({Format.TEXT, Format.MARKDOWN})
-
-
-class EstimateTimeoutError(HoldfastError):
-    """The estimate was not made within its time."""
-
-    code = "estimate_timeout"
-
-
-class _Clock:
-    """The time that an estimate may take; for ever without one."""
-
-    def __init__(self, seconds: float | None) -> None:
-        self._seconds = seconds
-        self.until = None if seconds is None else time.monotonic() + seconds
-
-    @property
-    def left(self) -> float | None:
-        return None if self.until is None else max(0.001, self.until - time.monotonic())
-
-    @property
-    def is_over(self) -> bool:
-        return self.until is not None and time.monotonic() >= self.until
-
-    def error(self) -> EstimateTimeoutError:
-        return EstimateTimeoutError(
-            f"the estimate took longer than {self._seconds:g} s and was stopped; give a shorter text, or"
-            " write it to a file and run: holdfast estimate FILE"
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +83,8 @@ class Estimate:
     prices: str
     exact: bool
     estimated_from: str
+    # Of the steps of a flow, by name; what several ask counts for the first.
+    steps: Mapping[str, Forecast] = field(default_factory=dict)
 
 
 def fingerprint(collection: str, **what: Any) -> str:
@@ -133,6 +120,8 @@ class Estimating:
         parsers: Parsers,
         supplies: Supplies | None = None,
         *,
+        services: Mapping[str, str] | None = None,
+        flows: Flows | None = None,
         seconds: float | None = None,
     ) -> None:
         self._engine = engine
@@ -143,7 +132,9 @@ class Estimating:
         self._parser = parser
         self._parsers = parsers
         self._seconds = seconds
+        self._flows = flows or Flows(engine, FlowSetup(supplies or Supplies()))
         self._supplies = supplies or Supplies()
+        self._parse_calls = ParseCalls(services or {})
 
     def of_text(
         self, tenant: str, text: str, *, collection: str | None, options: Mapping[str, Any] | None = None
@@ -156,22 +147,25 @@ class Estimating:
             )
             raise BadRequestError(message, code="too_large")
         chosen = self._chosen(tenant, collection, options)
-        clock = _Clock(self._seconds)
+        clock = EstimateClock(self._seconds)
         with self._lent(tenant, clock) as parser:
             cut = parser.cut_text(text, chosen.cutting(), clock.left)
+            paid = self._parse_calls.of_text(parser, text, chosen, clock.left) if chosen.own_parsers else []
         pieces = cut.pieces or ()
         if len(pieces) > MOST_TEXT_CHUNKS:
             message = f"the text would be more than {MOST_TEXT_CHUNKS:,} chunks; give a shorter one"
             raise BadRequestError(message, code="too_large")
-        calls, foresight, forecast = _calls(pieces, chosen), self._foresight(tenant), Forecast()
+        calls, foresight = _calls(pieces, chosen), self._foresight(tenant)
+        forecast = foresight.of(paid)
         for start in range(0, len(calls), GROUP):
             if clock.is_over:
                 raise clock.error()
             forecast += foresight.of(calls[start : start + GROUP])
-        return self._estimate(_Tally(1, 1, exact=cut.exact, forecast=forecast), chosen, "the text")
+        exact = cut.exact and not paid
+        return self._estimate(_Tally(1, 1, exact=exact, forecast=forecast), chosen, "the text")
 
     @contextlib.contextmanager
-    def _lent(self, tenant: str, clock: _Clock) -> Iterator[Parser]:
+    def _lent(self, tenant: str, clock: EstimateClock) -> Iterator[Parser]:
         """A parser of the tenant's share; what takes too long in it is an estimate that does."""
         with self._parsers.lent(tenant, clock.until) as parser:
             try:
@@ -196,43 +190,77 @@ class Estimating:
         tally = _Tally()
         for path in files:
             try:
-                forecast = sum(
-                    (foresight.of(_calls(some, chosen)) for some in self._read(path, chosen)), Forecast()
-                )
+                paid = self._parse_calls.of_file(self._parser, path, path.name, chosen)
+                pieces = () if paid else self._read(path, chosen)
+                forecast = sum((foresight.of(_calls(some, chosen)) for some in pieces), foresight.of(paid))
             except (HoldfastError, OSError) as error:
                 refuse(path, error.message if isinstance(error, HoldfastError) else str(error))
                 continue
             tally.concerned += 1
+            tally.unknown += bool(paid)
             tally.forecast += forecast
         return self._estimate(tally, chosen, "the files, read in full")
 
     def _read(self, path: Path, chosen: index.Choices) -> Iterator[Sequence[ChunkText]]:
-        outline = self._parser.outline(path, path.name)
+        parsers = chosen.parsers
+        outline = self._parser.outline(path, path.name, parsers=parsers)
         for piece in records.slices(outline, pages=chosen.slice_pages, rows=chosen.slice_rows):
-            yield self._parser.cut(path, outline.format, piece, chosen.cutting(), name=path.name).pieces or ()
+            request = path, outline.format, piece, chosen.cutting()
+            yield self._parser.cut(*request, name=path.name, parsers=parsers).pieces or ()
 
     def of_collection(
-        self, tenant: str, collection_id: str, *, options: Mapping[str, Any] | None = None
+        self,
+        tenant: str,
+        collection_id: str,
+        *,
+        options: Mapping[str, Any] | None = None,
+        flow: Flow | None = None,
     ) -> Estimate:
-        """What it would cost if the collection had these options: an option that is null is the default."""
+        """What it would cost if the collection had these options: an option that is null is the default.
+
+        With a `flow`, which need not be applied yet: if it had that one as well.
+        """
         collection = self._collections.get(tenant, collection_id)
-        merged = {**collection.options, **(options or {})}
+        merged = {**collection.options, **(options or {}), **({} if flow is None else {FLOW: flow.id})}
         changed = replace(
             collection, options={name: each for name, each in merged.items() if each is not None}
         )
         chosen = index.choices(self._defaults, changed.options)
+        flows = FlowForecast(self._flows, tenant, flow)
 
         def concerns(document: Document) -> bool:
-            return not self._documents.is_current(changed, document)
+            return flows.is_other(document, chosen) or not self._documents.is_current(changed, document)
 
-        clock = _Clock(self._seconds)
+        clock = EstimateClock(self._seconds)
 
         def calls(document: Document) -> tuple[Sequence[Call], bool] | None:
-            mine = index.choices(chosen, document.options)
+            mine = flows.choices(document, index.choices(chosen, document.options))
             pieces, exact = self._pieces(tenant, document, mine, clock)
-            return None if pieces is None else (_calls(pieces, mine), exact)
+            if pieces is None:
+                return None
+            return flows.calls(document, mine, pieces, exact=exact)
 
-        return self._sampled(tenant, collection, chosen, concerns, calls, clock)
+        def parsing(document: Document) -> Sequence[Call]:
+            mine = index.choices(chosen, document.options)
+            return self._parsing(tenant, document, mine, clock)
+
+        estimate = self._sampled(tenant, collection, chosen, concerns, calls, clock, parsing)
+        return replace(estimate, steps=flows.steps(self._foresight(tenant), estimate.forecast))
+
+    def _parsing(
+        self, tenant: str, document: Document, chosen: index.Choices, clock: EstimateClock
+    ) -> Sequence[Call]:
+        """The paid call that the parser of an existing document makes, if it makes one."""
+        if not (chosen.own_parsers and document.has_content):
+            return ()
+        try:
+            path = self._shelf.path(document.digest)
+        except WorkError:
+            return ()
+        with self._lent(tenant, clock) as parser:
+            return self._parse_calls.of_file(
+                parser, path, document.name, chosen, digest=document.digest, seconds=clock.left
+            )
 
     def of_job(self, tenant: str, collection_id: str, kind: str, params: Mapping[str, Any]) -> Estimate:
         """What a job of this kind over the published documents of the collection would cost.
@@ -258,7 +286,7 @@ class Estimating:
             return estimate(checked, [each.text for each in self._passages(document)], model), True
 
         chosen = replace(self._collections.choices(collection), model=model.name if model is not None else "")
-        estimated = self._sampled(tenant, collection, chosen, concerns, calls, _Clock(self._seconds))
+        estimated = self._sampled(tenant, collection, chosen, concerns, calls, EstimateClock(self._seconds))
         return _bounded(estimated, spec.most_calls(checked) if spec.most_calls is not None else None)
 
     def _of_whole_job(
@@ -274,13 +302,18 @@ class Estimating:
         scope = corpus.JobScope(
             tenant, collection.id, None if named is None else tuple(named), corpus.filter_of(params)
         )
+        clock = EstimateClock(self._seconds)
         sources = scope.sources(self._engine.db)
-        sample = sources[:MOST_DOCUMENTS]
+        sample = _sample(sources, MOST_CHUNKS if self._seconds is None else MOST_TIMED_CHUNKS)
         looked = [(each.document, each.head_id, each.generation) for each in sample]
-        whole_job = JobEstimate(tenant, collection.id, params, looked, model, self._engine.db)
+        whole_job = JobEstimate(tenant, collection.id, params, looked, model, self._engine.db, clock.check)
         calls = () if spec.estimate_job is None else spec.estimate_job(whole_job)
         chunks, every = (sum(each.chunks for each in some) for some in (sample, sources))
-        forecast = self._foresight(tenant).of(calls).times(every / chunks if chunks else 1.0)
+        forecast, foresight = Forecast(), self._foresight(tenant)
+        for start in range(0, len(calls), GROUP):
+            clock.check()
+            forecast += foresight.of(calls[start : start + GROUP])
+        forecast = forecast.times(every / chunks if chunks else 1.0)
         chosen = replace(self._collections.choices(collection), model=model.name if model is not None else "")
         tally = _Tally(len(sources), len(sources), chunks=every, exact=False, forecast=forecast)
         whole = len(sample) == len(sources)
@@ -292,7 +325,9 @@ class Estimating:
     def of_action(self, tenant: str, collection_id: str, options: Mapping[str, Any]) -> Estimate:
         """What an action with these checked options would cost on every document that is ready now."""
         collection = self._collections.get(tenant, collection_id)
-        _, spec = self._engine.registry.action(str(options["sort"]))
+        kind, spec = self._engine.registry.action(str(options["sort"]))
+        if spec.keeps is not None:
+            return self.of_job(tenant, collection_id, kind.name, parameters.of_job(options))
         estimate = spec.estimate
         model = jobs.model_for(self._supplies, options) if spec.asks_model else None
 
@@ -305,7 +340,7 @@ class Estimating:
 
         chosen = replace(self._collections.choices(collection), model=model.name if model is not None else "")
         return self._sampled(
-            tenant, collection, chosen, lambda document: document.visible, calls, _Clock(self._seconds)
+            tenant, collection, chosen, lambda document: document.visible, calls, EstimateClock(self._seconds)
         )
 
     def _sampled(
@@ -315,7 +350,8 @@ class Estimating:
         chosen: index.Choices,
         concerns: Callable[[Document], bool],
         calls: Callable[[Document], tuple[Sequence[Call], bool] | None],
-        clock: _Clock,
+        clock: EstimateClock,
+        parsing: Callable[[Document], Sequence[Call]] = lambda _: (),
     ) -> Estimate:
         size = estimates.size_of(self._engine.db, tenant, collection.id)
         foresight = self._foresight(tenant)
@@ -325,6 +361,7 @@ class Estimating:
                 break
             try:
                 document_calls = calls(document) if concerns(document) else ((), True)
+                parse_calls = parsing(document) if concerns(document) else ()
             except EstimateTimeoutError:
                 if not tally.looked:
                     raise
@@ -334,6 +371,7 @@ class Estimating:
             if not concerns(document):
                 continue
             tally.concerned += 1
+            tally.forecast += foresight.of(parse_calls)
             if document_calls is None:
                 tally.unknown += 1
                 continue
@@ -347,7 +385,7 @@ class Estimating:
         return self._estimate(_scaled(tally, size), chosen, sentence)
 
     def _pieces(
-        self, tenant: str, document: Document, chosen: index.Choices, clock: _Clock
+        self, tenant: str, document: Document, chosen: index.Choices, clock: EstimateClock
     ) -> tuple[Sequence[ChunkText] | None, bool]:
         """The chunks of a document as far as they are known without its file, and whether exactly so."""
         if document.source == "text" or document.format in {"text", "markdown", None}:
@@ -357,14 +395,15 @@ class Estimating:
         passages = self._passages(document)
         if not passages:
             return None, False
-        same = estimates.published_options(self._engine.db, document.head_id or 0)
+        published = estimates.published_options(self._engine.db, document.head_id or 0)
+        same = self._flows.split_as(tenant, document, published)
         if all(same.get(name) == getattr(chosen, name) for name in ("chunk_size", "overlap", "delimiter")):
             return [ChunkText(each.text, each.page or 1, ()) for each in passages], True
         with self._lent(tenant, clock) as parser:
-            return parser.cut_pages(_together(passages), chosen.cutting(), clock.left).pieces, False
+            return parser.cut_pages(chunk_pages.joined(passages), chosen.cutting(), clock.left).pieces, False
 
     def _small_text(
-        self, tenant: str, document: Document, chosen: index.Choices, clock: _Clock
+        self, tenant: str, document: Document, chosen: index.Choices, clock: EstimateClock
     ) -> Sequence[ChunkText] | None:
         if document.size > SMALL_TEXT:
             return None
@@ -374,11 +413,13 @@ class Estimating:
             if form is None or form not in _PLAIN:
                 return None
             with self._lent(tenant, clock) as parser:
-                outline = parser.outline(path, document.name, clock.left)
-                return parser.cut(path, form, outline.whole, chosen.cutting(), seconds=clock.left).pieces
+                parsers, name = chosen.parsers, document.name
+                outline = parser.outline(path, name, clock.left, parsers=parsers)
+                request = path, outline.format, outline.whole, chosen.cutting(), None, clock.left
+                return parser.cut(*request, name=name, parsers=parsers).pieces
         except (EstimateTimeoutError, ParsersBusyError):
             raise
-        except (HoldfastError, OSError):
+        except (HoldfastError, PaidCallNeededError, OSError):
             return None
 
     def _passages(self, document: Document) -> list[Passage]:
@@ -410,17 +451,20 @@ class Estimating:
         return Estimate(tally.concerned, tally.unknown, tally.forecast, chosen.model, version, exact, source)
 
 
+def _sample(sources: Sequence[JobSource], most_chunks: int) -> list[JobSource]:
+    """The first documents, as many as an estimate may look at; at least one."""
+    sample: list[JobSource] = []
+    chunks = 0
+    for each in sources[:MOST_DOCUMENTS]:
+        chunks += each.chunks
+        if sample and chunks > most_chunks:
+            break
+        sample.append(each)
+    return sample
+
+
 def _calls(pieces: Sequence[ChunkText], chosen: index.Choices) -> list[Call]:
     return [Call(chosen.provider, "embeddings", chosen.model, piece.text) for piece in pieces]
-
-
-def _together(passages: Sequence[Passage]) -> list[Page]:
-    """The pages that these chunks were cut from, as far as they show."""
-    blocks: dict[int, list[TextBlock]] = {}
-    for passage in passages:
-        parts = [TextBlock(Role.PARAGRAPH, each) for each in passage.text.split("\n\n") if each.strip()]
-        blocks.setdefault(passage.page or 1, []).extend(parts)
-    return [Page(number, tuple(pieces)) for number, pieces in sorted(blocks.items())]
 
 
 def _scaled(tally: _Tally, size: estimates.Size) -> _Tally:

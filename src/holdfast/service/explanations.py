@@ -11,7 +11,7 @@ from enum import StrEnum
 from holdfast.core import subjects
 from holdfast.core.records import Head, Task
 from holdfast.core.states import LIVE, OPEN, CallState, Status, TaskState, Verb, shown
-from holdfast.service import formatting, gap_sentences, missing_content
+from holdfast.service import formatting, gap_sentences, missing_content, run_providers
 from holdfast.store.base.database import Database
 from holdfast.store.library.documents import Document
 from holdfast.store.money import billing, provider_troubles
@@ -83,9 +83,12 @@ WAITS = {
     "intent": "another worker that is already paying for the same input",
     "parked": "someone to resolve a parked order",
     "provider": "the provider, which could not be reached",
+    "parser": "the provider of its parser, which could not be reached",
     "documents": "documents that are not ready yet",
     "recovery": "a delayed retry, because its worker was lost several times in a row",
 }
+# The waits for a provider that does not respond.
+UNREACHED = frozenset({"provider", "parser"})
 
 
 def wait(reason: str | None) -> str:
@@ -108,7 +111,7 @@ def waiting(standing: RunStanding | None) -> Waiting | None:
         return None
     waits, trouble = standing.waits, standing.trouble
     until = waits.until if waits is not None else None
-    if trouble is not None and (waits is None or waits.reason == "provider"):
+    if trouble is not None and (waits is None or waits.reason in UNREACHED):
         return Waiting(
             "provider", f"Waiting for the {trouble.sentence}.{_next_try(until, standing.now)}", until
         )
@@ -313,7 +316,7 @@ def advise(
     head = story.head
     if document is not None and not document.has_content and head.kind == subjects.INDEX:
         return _without_content(document)
-    mine = _trouble(story, troubles)
+    mine = run_providers.trouble(story, troubles)
     if mine is not None and head.status in LIVE:
         return Advice(
             f"Waiting for the {mine.sentence}.",
@@ -334,19 +337,13 @@ def advise(
         case Status.QUEUED:
             return _queued(story, at_work=at_work)
         case Status.RUNNING:
-            return _running(story, at_work=at_work, now=now or 0.0)
+            return _running(story, orders, at_work=at_work, now=now or 0.0)
         case Status.SUCCESS if head.visible and head.published_generation != head.generation:
             return _kept(story)
         case Status.SUCCESS:
             return _ready(story)
         case _:
             return _idle(story)
-
-
-def _trouble(story: Story, troubles: Sequence[Trouble]) -> Trouble | None:
-    """What the provider of the latest run does not answer."""
-    provider = story.runs[0].options.get("provider") if story.runs else None
-    return next((each for each in troubles if each.provider == provider), None)
 
 
 def about(db: Database, document: Document, story: Story | None) -> Advice:
@@ -459,7 +456,7 @@ def _lost(held: Sequence[Task], *, at_work: bool, now: float) -> Advice:
     return Advice(f"{silent}, and no worker is online.", NextStep.START_WORKER, todo, stands_still=True)
 
 
-def _running(story: Story, *, at_work: bool, now: float) -> Advice:
+def _running(story: Story, orders: Sequence[OpenOrder], *, at_work: bool, now: float) -> Advice:
     open_tasks = _open_tasks(story)
     held = [each.task for each in open_tasks if each.task.state is TaskState.RUNNING]
     ours = [entry for entry in story.journal if entry.generation == story.head.generation]
@@ -469,8 +466,12 @@ def _running(story: Story, *, at_work: bool, now: float) -> Advice:
     if held:
         owners = sorted({task.owner or "a worker" for task in held})
         verb = "is" if len(owners) == 1 else "are"
+        service = run_providers.reading(orders)
+        doing = (
+            "working on it" if service is None else f"waiting for {service}, which reads it for its parser"
+        )
         return Advice(
-            f"{', '.join(owners)} {verb} working on it (lease renewed every few seconds).",
+            f"{', '.join(owners)} {verb} {doing} (lease renewed every few seconds).",
             NextStep.CANCEL,
             "Nothing to do: if a worker dies, another one takes over.",
         )

@@ -12,7 +12,7 @@ import itertools
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -20,8 +20,9 @@ from typing import Any
 from holdfast.core.errors import BadRequestError, HoldfastError
 from holdfast.core.states import Disposition, Status
 from holdfast.core.text import is_plain, plain
-from holdfast.service.documents import Documents, Upload, UploadResult
+from holdfast.service.documents import Documents
 from holdfast.service.requests import RequestContext
+from holdfast.service.uploads import Upload, UploadResult
 from holdfast.store.base.database import Database
 from holdfast.store.library import collections, document_members, documents
 from holdfast.store.library.collections import Collection
@@ -175,10 +176,11 @@ class Folders:
         """Every file has its document, and what is new or changed has been asked for.
 
         With `prune`, uploaded documents of the collection that stand for none of these files are deleted;
-        those of a file that was refused, or that the selection does not take, stay. Without `retry`, what
-        failed is left as it is until its file changes; with it, only what failed for good is. New documents
-        get the metadata and labels of `description`; those of others stay as they are. What failed because it
-        is protected is asked for again with a `password`, which new and changed documents get, too.
+        those of a file that was refused, that the selection does not take, or with an external id, stay.
+        Without `retry`, what failed is left as it is until its file changes; with it, only what failed for
+        good is. New documents get the metadata and labels of `description`; those of others stay as they are.
+        What failed because it is protected is asked for again with a `password`, which new and changed
+        documents get, too.
         """
         collection = collections.existing(self._db, wish.tenant, collection_id)
         intake = Intake()
@@ -187,10 +189,34 @@ class Folders:
             takes.take(some)
         if prune:
             for each in self._documents.walk(wish.tenant, collection_id):
+                ours = each.source == "upload" and each.external_id is None
                 gone = each.id not in intake.claimed and selection.takes(each.name)
-                if each.source == "upload" and gone and not intake.spares(each.name):
+                if ours and gone and not intake.spares(each.name):
                     self._documents.delete(wish, each.id)
                     intake.removed += 1
+        return intake
+
+    def take_one(self, wish: RequestContext, collection_id: str, path: Path, upload: Upload) -> Intake:
+        """The file is the content of the document with the upload's external id, and has been asked for."""
+        file, intake = FolderFile(path.name, path), Intake()
+        try:
+            with path.open("rb") as stream:
+                named = replace(upload, content=stream, name=path.name)
+                (taking,) = self._documents.add(wish, collection_id, [named])
+        except OSError as error:
+            intake.refuse(file, str(error))
+            return intake
+        intake.note(taking)
+        if taking.disposition is Disposition.REFUSED:
+            intake.refuse(file, taking.answer.reason)
+        elif taking.disposition is Disposition.DUPLICATE:
+            intake.running += 1
+        elif not taking.answer.created:
+            intake.unchanged += 1
+        elif taking.answer.generation == 1:
+            intake.new += 1
+        else:
+            intake.changed += 1
         return intake
 
 

@@ -44,7 +44,7 @@ def check_draft(wish: RequestContext, draft: DocumentDraft) -> None:
         id=draft.id,
         title=draft.title,
         metadata=draft.metadata or {},
-        labels=draft.labels,
+        labels=draft.labels or (),
         properties={},
         format=None,
         language=None,

@@ -4,6 +4,7 @@
 
 from holdfast.store.access.idempotency import Hold, StoredResponse
 from holdfast.store.access.keys import Key
+from holdfast.store.derived.graphs import GraphEdge, SourcePassage
 from holdfast.store.follow_ups.delivery_attempts import Delivery
 from holdfast.store.follow_ups.follow_ups import Action, FollowUp
 from holdfast.store.jobs.job_results import StoredResult
@@ -11,8 +12,9 @@ from holdfast.store.jobs.jobs import JobQuery
 from holdfast.store.library.collections import Collection
 from holdfast.store.library.document_edits import ChunkChange
 from holdfast.store.library.document_lists import Counts, DocumentQuery, SortKey
-from holdfast.store.library.document_members import LinkedDocument
+from holdfast.store.library.document_members import Family, LinkedDocument
 from holdfast.store.library.documents import Document
+from holdfast.store.library.flows import StoredFlow
 from holdfast.store.library.imports import Imported
 from holdfast.store.library.quotas import UNLIMITED, Quota, Usage
 from holdfast.store.money.billing import DAY, Bill, BillRow, By, OpenOrder, TimeRange

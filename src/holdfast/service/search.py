@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from holdfast.core.errors import BadRequestError, HoldfastError, NotFoundError
+from holdfast.core.errors import BadRequestError, ConflictError, HoldfastError, NotFoundError
 from holdfast.core.filters import Filter
+from holdfast.core.records import Spent
 from holdfast.engine.engine import Engine
 from holdfast.engine.job_specs import SearchQuery, SearchSource
+from holdfast.engine.kinds import Offer
 from holdfast.extras import LazyModule
 from holdfast.kinds import index
 from holdfast.ledger.pay import Call
@@ -24,10 +26,14 @@ from holdfast.ledger.query_payer import QueryPayer
 from holdfast.providers import local
 from holdfast.providers.local import LocalProvider
 from holdfast.search import rules
+from holdfast.search.hits import Found, QualityNotice
 from holdfast.search.query import Floor, SearchPart
-from holdfast.search.searcher import MOST_RANKED, Found, Mode, QualityNotice, Searcher
-from holdfast.service import search_pages, source_fusion
+from holdfast.search.searcher import MOST_HITS, MOST_RANKED, Mode, Searcher
+from holdfast.service import graph_search, reranking, search_pages, source_fusion
 from holdfast.service.collections import Collections
+from holdfast.service.graph_catalogue import GraphCatalogues
+from holdfast.service.graph_search import GraphSearch
+from holdfast.service.reranking import Reranking
 from holdfast.service.search_pages import PER_DOCUMENT, LikeThis, SearchPage, SearchRequest
 from holdfast.store.library import other_models
 from holdfast.store.library.collections import Collection
@@ -92,17 +98,26 @@ def _other_model(chosen: index.Choices, number: int) -> QualityNotice:
 class Searching:
     """Answers questions over collections."""
 
-    def __init__(self, engine: Engine, collections: Collections, vectors: VectorIndex | None = None) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        collections: Collections,
+        vectors: VectorIndex | None = None,
+        rerankers: Mapping[str, Offer] | None = None,
+        catalogues: GraphCatalogues | None = None,
+    ) -> None:
         self._engine = engine
+        self._graphs = GraphSearch(engine, catalogues or GraphCatalogues())
         self._collections = collections
+        self._reranking = Reranking(engine, rerankers or {})
         self._searcher = Searcher(engine.db, vectors=vectors)
         self._embedded = functools.lru_cache(REMEMBERED)(_embedded)
         self._known_others: dict[tuple[str, str], _Others] = {}
 
     @property
     def waits(self) -> bool:
-        """True when questions may be embedded by somebody else's server."""
-        return any(name != local.NAME for name in self._collections.providers)
+        """True when questions may be embedded, or hits ranked, by somebody else's server."""
+        return self._reranking.is_set_up or any(name != local.NAME for name in self._collections.providers)
 
     def search(
         self,
@@ -115,6 +130,8 @@ class Searching:
         only: Filter | None = None,
         mode: Mode = "hybrid",
         sources: Sequence[str] | None = None,
+        rerank: bool | str | None = None,
+        max_cost: int | None = None,
     ) -> Found:
         """The best hits for the question; NotFoundError for a collection that is not the tenant's.
 
@@ -126,13 +143,16 @@ class Searching:
         """
         record = self._collections.get(tenant, collection)
         chosen = self._collections.choices(record)
+        reranker = self._reranking.chosen(rerank, [record])
+        most, k = k, k if reranker is None else max(k, reranking.CANDIDATES)
         more = self._sources(mode, sources)
         notices: list[QualityNotice] = []
+        payments: list[Spent] = []
         vectors: list[Vector] = []
 
         def embed(text: str) -> Vector | None:
             try:
-                vector = self._embed(tenant, collection, chosen, text)
+                vector = self._embed(tenant, collection, chosen, text, payments)
             except HoldfastError as error:
                 notices.append(_unembedded(chosen, error))
                 return None
@@ -166,19 +186,15 @@ class Searching:
         if more:
             vector = vectors[0].tolist() if vectors else None
             limited = None if documents is None else tuple(documents)
-            query = SearchQuery(
-                tenant,
-                collection,
-                question,
-                k,
-                limited,
-                vector,
-                self._engine.db,
-                only,
-                answer.publish_seq,
-            )
+            whose = (tenant, collection, question, k, limited, vector)
+            query = SearchQuery(*whose, self._engine.db, only, answer.publish_seq)
             answer = source_fusion.merged(answer, query, more, notices, only=only)
-        return replace(answer, notices=tuple(notices)) if notices else answer
+        if notices or payments:
+            answer = replace(answer, notices=tuple(notices), spent=sum(payments, Spent()))
+        if reranker is not None:
+            answer = self._reranking.reranked(tenant, reranker, question, answer, [collection], max_cost)
+            answer = replace(answer, hits=answer.hits[:most])
+        return answer
 
     def find(self, request: SearchRequest) -> SearchPage:
         """A page of hits of one or several collections, perhaps by document; NotFoundError as `search`.
@@ -186,6 +202,8 @@ class Searching:
         With `like` the hits are like that document, or like its chunk, which is not among them. Nothing is
         embedded or paid for.
         """
+        if request.graph is not None:
+            return self._by_graph(request)
         end = request.offset + request.k
         most = min(MOST_RANKED, (end * PER_DOCUMENT if request.grouped else end) + 1)
         if request.like is not None:
@@ -200,13 +218,54 @@ class Searching:
                 only=request.only,
                 mode=request.mode,
                 sources=request.sources,
+                rerank=request.rerank,
+                max_cost=request.max_cost,
             )
         else:
             result = self._several(request, most)
         return search_pages.page(result, request)
 
+    def _by_graph(self, request: SearchRequest) -> SearchPage:
+        """A page of hits that the knowledge graphs of the collections lead to."""
+        end = request.offset + request.k
+        most = min(MOST_RANKED, (end * PER_DOCUMENT if request.grouped else end) + 1)
+        records = self._records(request)
+        reranker = self._reranking.chosen(request.rerank, records)
+        shown, most = most, most if reranker is None else max(most, reranking.CANDIDATES)
+        payments: list[Spent] = []
+        results: dict[str, Found | HoldfastError] = {}
+        for record in records:
+            chosen = self._collections.choices(record)
+            embed = functools.partial(self._embed, request.tenant, record.id, chosen, payments=payments)
+            try:
+                results[record.id] = self._graphs.search(
+                    request, record.id, most, embed, self._fitting(request)
+                )
+            except ConflictError as error:
+                results[record.id] = error
+        result = replace(graph_search.merged(results, most), spent=sum(payments, Spent()))
+        if reranker is not None:
+            names = [record.id for record in records]
+            result = self._reranking.reranked(
+                request.tenant, reranker, request.text, result, names, request.max_cost
+            )
+        return search_pages.page(replace(result, hits=result.hits[:shown]), request)
+
+    def _fitting(self, request: SearchRequest) -> graph_search.Hybrid:
+        """The usual search for the same question, in some documents of a collection."""
+        return lambda name, documents: self.search(
+            request.tenant,
+            name,
+            request.text,
+            k=MOST_HITS,
+            documents=documents,
+            only=request.only,
+            sources=[index.CHUNKS],
+            rerank=False,
+        )
+
     def _like(self, request: SearchRequest, like: LikeThis, most: int) -> Found:
-        parts = [self._part(request, record, []) for record in self._records(request)]
+        parts = [self._part(request, record, [], []) for record in self._records(request)]
         result = self._searcher.like(
             request.tenant, parts, like.document_id, most, at=like.at, only=request.only
         )
@@ -217,7 +276,11 @@ class Searching:
 
     def _several(self, request: SearchRequest, most: int) -> Found:
         notices: list[QualityNotice] = []
-        parts = [self._part(request, record, notices) for record in self._records(request)]
+        payments: list[Spent] = []
+        records = self._records(request)
+        reranker = self._reranking.chosen(request.rerank, records)
+        shown, most = most, most if reranker is None else max(most, reranking.CANDIDATES)
+        parts = [self._part(request, record, notices, payments) for record in records]
         result = self._searcher.search_several(
             request.tenant,
             parts,
@@ -236,18 +299,32 @@ class Searching:
                     request.tenant, name, request.text, most, limited, None, self._engine.db, request.only
                 )
                 result = source_fusion.merged(result, query, [source], notices, only=request.only)
-        return replace(result, notices=tuple(notices), legs=tuple(dict.fromkeys(result.legs)))
+        legs = tuple(dict.fromkeys(result.legs))
+        result = replace(result, notices=tuple(notices), legs=legs, spent=sum(payments, Spent()))
+        if reranker is None:
+            return result
+        names = [record.id for record in records]
+        result = self._reranking.reranked(
+            request.tenant, reranker, request.text, result, names, request.max_cost
+        )
+        return replace(result, hits=result.hits[:shown])
 
     def _records(self, request: SearchRequest) -> list[Collection]:
         names = dict.fromkeys(request.collections)
         return [self._collections.get(request.tenant, name) for name in names]
 
-    def _part(self, request: SearchRequest, record: Collection, notices: list[QualityNotice]) -> SearchPart:
+    def _part(
+        self,
+        request: SearchRequest,
+        record: Collection,
+        notices: list[QualityNotice],
+        payments: list[Spent],
+    ) -> SearchPart:
         chosen = self._collections.choices(record)
 
         def embed(text: str) -> Vector | None:
             try:
-                return self._embed(request.tenant, record.id, chosen, text)
+                return self._embed(request.tenant, record.id, chosen, text, payments)
             except HoldfastError as error:
                 notices.append(_unembedded(chosen, error))
                 return None
@@ -289,11 +366,14 @@ class Searching:
         self._known_others[name] = _Others(state, number, now)
         return number
 
-    def _embed(self, tenant: str, collection: str, chosen: index.Choices, text: str) -> Vector | None:
+    def _embed(
+        self, tenant: str, collection: str, chosen: index.Choices, text: str, payments: list[Spent]
+    ) -> Vector | None:
         provider = self._engine.parts.providers.get(chosen.provider)
         if isinstance(provider, LocalProvider):
             return self._embedded(provider, text) if len(text) <= SHORT else _embedded(provider, text)
         visitor = QueryPayer(self._engine.host, tenant, collection, PATIENCE)
         call = Call(chosen.provider, "embeddings", chosen.model, text)
         payment = self._engine.ledger.pay(visitor, [call])
+        payments.append(payment.spent)
         return np.frombuffer(payment.results[0], dtype="<f4")

@@ -1,13 +1,18 @@
 """The parameters of a search, and its hits page by page, one by one or grouped by document."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Self
+from dataclasses import dataclass, field
+from typing import Literal, Self
 
 from holdfast.core.errors import BadRequestError
 from holdfast.core.filters import Filter
-from holdfast.core.records import TENANT
-from holdfast.search.searcher import Found, Hit, Mode, QualityNotice
+from holdfast.core.records import TENANT, Spent
+from holdfast.search.hits import Found, Hit, QualityNotice
+from holdfast.search.searcher import Mode
+
+QuestionMode = Literal["hybrid", "keyword", "vector", "local", "global"]
+"""By words and meaning, by one of them, or by the knowledge graph."""
+GraphMode = Literal["local", "global"]
 
 MOST_COLLECTIONS = 20
 MOST_OFFSET = 900
@@ -48,6 +53,11 @@ class SearchRequest:
     mode: Mode = "hybrid"
     sources: Sequence[str] | None = None
     grouped: bool = False
+    # True, or the name of a provider: hits in its order. None: as the collections say.
+    rerank: bool | str | None = None
+    # What ranking them may cost, in nano-dollars.
+    max_cost: int | None = None
+    graph: GraphMode | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +73,10 @@ class DocumentHits:
 
 @dataclass(frozen=True, slots=True)
 class SearchPage:
-    """Hits, or groups of them; `next_offset` is where the next page begins, None on the last."""
+    """Hits, or groups of them; `next_offset` is where the next page begins, None on the last.
+
+    `spent` is what embedding the question and ranking the hits has cost.
+    """
 
     hits: tuple[Hit, ...]
     groups: tuple[DocumentHits, ...]
@@ -71,6 +84,14 @@ class SearchPage:
     notices: tuple[QualityNotice, ...]
     publish_seq: int
     next_offset: int | None
+    spent: Spent = field(default_factory=Spent)
+
+
+def modes(mode: QuestionMode) -> tuple[Mode, GraphMode | None]:
+    """The mode of the usual search, and that of a search by the knowledge graph."""
+    if mode == "local" or mode == "global":  # noqa: PLR1714 - so that mypy follows
+        return "hybrid", mode
+    return mode, None
 
 
 def page(result: Found, request: SearchRequest) -> SearchPage:
@@ -81,7 +102,9 @@ def page(result: Found, request: SearchRequest) -> SearchPage:
     follows = end if number > end and end <= MOST_OFFSET else None
     part = slice(request.offset, end)
     hits = () if request.grouped else result.hits[part]
-    return SearchPage(hits, groups[part], result.legs, result.notices, result.publish_seq, follows)
+    return SearchPage(
+        hits, groups[part], result.legs, result.notices, result.publish_seq, follows, result.spent
+    )
 
 
 def _groups(hits: Sequence[Hit]) -> tuple[DocumentHits, ...]:

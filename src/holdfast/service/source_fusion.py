@@ -14,7 +14,7 @@ from holdfast.core.errors import HoldfastError
 from holdfast.core.filters import Filter
 from holdfast.engine.job_specs import SearchQuery, SearchSource, SourceHit
 from holdfast.search.fusion import LegScore
-from holdfast.search.searcher import Found, Hit, QualityNotice
+from holdfast.search.hits import Found, Hit, QualityNotice
 from holdfast.store.library import documents
 
 _FAILURES = (HoldfastError, ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)

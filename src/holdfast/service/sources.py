@@ -23,8 +23,9 @@ from holdfast.engine.engine import Engine
 from holdfast.kinds import look
 from holdfast.service import names
 from holdfast.service.requests import RequestContext
-from holdfast.store.library import collections, source_items, sources
-from holdfast.store.library.source_items import ItemRecord, ItemState, Origin
+from holdfast.store.library import collections, item_origins, source_items, sources
+from holdfast.store.library.item_origins import Origin
+from holdfast.store.library.source_items import ItemRecord, ItemState
 from holdfast.store.library.sources import LookRequest, SourceDraft, SourceRecord
 
 SHORTEST_INTERVAL = 60.0
@@ -72,7 +73,7 @@ class Sources:
 
     def of_document(self, tenant: str, document_id: str) -> list[Origin]:
         """The items of sources that the document was made of."""
-        return source_items.of_document(self._db, tenant, document_id)
+        return item_origins.of_document(self._db, tenant, document_id)
 
     # Changing
 

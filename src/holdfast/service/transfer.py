@@ -15,9 +15,10 @@ from holdfast.kinds import corpus, export, import_
 from holdfast.service import missing_content
 from holdfast.service.actions import checked_callback
 from holdfast.service.collections import Collections
-from holdfast.service.documents import Documents, UploadResult
+from holdfast.service.documents import Documents
 from holdfast.service.jobs import JobView
 from holdfast.service.requests import RequestContext
+from holdfast.service.uploads import UploadResult
 from holdfast.store.jobs import jobs
 from holdfast.store.library import chunk_edits, document_moves, document_passwords, imports
 from holdfast.store.library.collections import Collection

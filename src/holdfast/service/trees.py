@@ -131,6 +131,13 @@ class Trees:
 
         return self._with_passages(document.tenant, self._db.read(body))
 
+    def chunk(self, document: Document, generation: int, number: int) -> NumberedChunk | None:
+        """A chunk of a document by its number; None if that version is no longer the published one."""
+        if document.head_id is None:
+            return None
+        pieces = job_sources.pieces(self._db, document.head_id, generation, [number])
+        return pieces[0] if pieces else None
+
     def _page(
         self,
         tx: Tx,

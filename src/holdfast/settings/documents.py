@@ -63,7 +63,8 @@ class DocumentSettings(pydantic.BaseModel):
         default=(),
         description=(
             "Buckets that sources may read with the keys of the server itself (environment, instance role):"
-            " comma-separated names. Never that of BLOBS_URL: it holds the documents of all tenants."
+            " comma-separated names, `bucket@URL` for one at another endpoint. Never that of BLOBS_URL: it"
+            " holds the documents of all tenants."
         ),
     )
     source_folders: Annotated[tuple[str, ...], pydantic_settings.NoDecode] = Field(
@@ -79,6 +80,10 @@ class DocumentSettings(pydantic.BaseModel):
     analysers: Annotated[tuple[str, ...], pydantic_settings.NoDecode] = Field(
         default=(),
         description=("Your own functions that actions may run on documents: comma-separated `module:name`."),
+    )
+    flow_functions: Annotated[tuple[str, ...], pydantic_settings.NoDecode] = Field(
+        default=(),
+        description="Your own functions that steps of flows may call: comma-separated `module:function`.",
     )
     webhook_private: bool = Field(
         default=False,

@@ -93,6 +93,7 @@ class Settings(
         for name in (
             "analysers",
             "broker_urls",
+            "flow_functions",
             "kinds",
             "parsers",
             "source_buckets",
@@ -130,7 +131,8 @@ class Settings(
     @pydantic.model_validator(mode="after")
     def _keep_apart(self) -> Self:
         """What all tenants' documents are stored in cannot be a source for one of them."""
-        if self.blobs_url and urlsplit(self.blobs_url).netloc in self.source_buckets:
+        buckets = {each.partition("@")[0] for each in self.source_buckets}
+        if self.blobs_url and urlsplit(self.blobs_url).netloc in buckets:
             raise ValueError(
                 f"{PREFIX}SOURCE_BUCKETS names the bucket of {PREFIX}BLOBS_URL, which has all documents"
             )

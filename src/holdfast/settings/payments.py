@@ -111,6 +111,10 @@ class PayingSettings(pydantic.BaseModel):
                     f"HOLDFAST_{part.upper()}_PROVIDER is {name}; use local, openai, module:name or "
                     "the name of a [providers.NAME]"
                 )
+            wire = self.providers[name].wire if name in self.providers else "openai"
+            if wire != "openai":
+                does = "only reranks" if wire == "cohere" else "only reads documents"
+                raise ValueError(f"HOLDFAST_{part.upper()}_PROVIDER is {name}, which {does} (wire = {wire})")
             own = [each for each in ("base_url", "api_key") if getattr(self, f"{part}_{each}") is not None]
             if name in self.providers and own:
                 setting = f"HOLDFAST_{part.upper()}_{own[0].upper()}"

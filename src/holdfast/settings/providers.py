@@ -22,10 +22,25 @@ class _Part(pydantic.BaseModel):
 
 
 class PriceSettings(_Part):
-    """US dollars for a million tokens."""
+    """US dollars for a million tokens; or for one search of a reranker, or for one page of a document."""
 
-    input: Dollars
+    input: Dollars = Decimal(0)
     output: Dollars = Decimal(0)
+    search: Dollars = Decimal(0)
+    page: Dollars = Decimal(0)
+
+    @property
+    def unit(self) -> Decimal:
+        """The price of a search or a page."""
+        return self.search or self.page
+
+    @pydantic.model_validator(mode="after")
+    def _complete(self) -> "PriceSettings":
+        if not {"input", "search", "page"} & self.model_fields_set:
+            raise ValueError(
+                "set `input`, the price of a million tokens; or `search`, that of one search; or `page`"
+            )
+        return self
 
 
 class ModelSettings(_Part):
@@ -35,10 +50,14 @@ class ModelSettings(_Part):
 
 
 class ProviderSettings(_Part):
-    """A server of the OpenAI wire format."""
+    """A server of the OpenAI wire format, a reranker of Cohere's, or one that reads documents for parsers.
 
-    wire: Literal["openai"] = "openai"
+    `model` is the reranker's.
+    """
+
+    wire: Literal["openai", "cohere", "documents"] = "openai"
     base_url: str | None = None
+    model: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     api_key: SecretStr | None = None
     api_key_env: str | None = None
     identity: str | None = None
@@ -46,6 +65,8 @@ class ProviderSettings(_Part):
     max_inputs: Annotated[int, Field(ge=1, le=100_000)] | None = None
     max_tokens: Annotated[int, Field(ge=1)] | None = None
     deadline: Annotated[float, Field(ge=1, le=3600)] | None = None
+    api_key_header: Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{1,60}$")] | None = None
+    max_answer: Annotated[int, Field(ge=1024, le=64 * 1024 * 1024)] | None = None
     free: bool = False
     prices: dict[str, PriceSettings] = Field(default_factory=dict)
     parameters: dict[str, Any] | None = None
@@ -56,7 +77,7 @@ class ProviderSettings(_Part):
         """The name in content keys, bills and metrics: `identity` if set, otherwise made from the URL."""
         if self.identity is not None:
             return self.identity
-        return "openai" if self.base_url is None else f"openai@{urlsplit(self.base_url).netloc}"
+        return self.wire if self.base_url is None else f"{self.wire}@{urlsplit(self.base_url).netloc}"
 
     @property
     def key(self) -> str:
@@ -77,9 +98,26 @@ class ProviderSettings(_Part):
             raise ValueError("set api_key or api_key_env, or base_url of a server that needs no key")
         if self.identity is not None and (not IDENTITY.fullmatch(self.identity) or self.identity in TAKEN):
             raise ValueError("identity should be letters, digits and . _ : @ / -, at most 200")
+        if self.model is not None and self.wire != "cohere":
+            raise ValueError("model is for a reranker (wire = cohere); set EMBEDDING_MODEL or LLM_MODEL")
+        self._check_wire()
         if self.free and self.prices:
             raise ValueError("free = true and prices contradict each other")
         return self
+
+    def _check_wire(self) -> None:
+        if self.wire == "documents":
+            if self.base_url is None:
+                raise ValueError("wire is documents, so base_url is required")
+            if self.parameters is not None or self.models or self.max_inputs or self.max_tokens:
+                raise ValueError("parameters, models, max_inputs and max_tokens are for wire = openai")
+            if any(price.search for price in self.prices.values()):
+                raise ValueError("prices by search are for wire = cohere")
+            return
+        if self.api_key_header is not None or self.max_answer is not None:
+            raise ValueError("api_key_header and max_answer are for wire = documents")
+        if any(price.page for price in self.prices.values()):
+            raise ValueError("prices by page are for wire = documents")
 
 
 def checked(table: Mapping[str, ProviderSettings]) -> dict[str, ProviderSettings]:

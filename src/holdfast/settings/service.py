@@ -3,7 +3,7 @@
 from typing import Annotated, Literal
 
 import pydantic
-from pydantic import Field
+from pydantic import Field, SecretStr
 
 
 class ServiceSettings(pydantic.BaseModel):
@@ -15,6 +15,9 @@ class ServiceSettings(pydantic.BaseModel):
     )
     port: Annotated[int, Field(ge=0, le=65_535)] = Field(
         default=8642, description="Port of the API; 0 picks a free one, which `holdfast api` prints."
+    )
+    api_key: SecretStr | None = Field(
+        default=None, description="API key of the server that `holdfast mcp --url` uses."
     )
     api_threads: Annotated[int, Field(ge=1, le=100)] = Field(
         default=3, description="Requests that one API process handles at a time; others wait."

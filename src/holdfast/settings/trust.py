@@ -48,6 +48,7 @@ NAMED_FILE = frozenset(
     {
         # code
         "analysers",
+        "flow_functions",
         "installed_kinds",
         "kinds",
         "parsers",
@@ -74,6 +75,7 @@ NAMED_FILE = frozenset(
         "redis_url",
         "webhook_private",
         # keys
+        "api_key",
         "blobs_access_key",
         "blobs_secret_key",
         "embedding_api_key",

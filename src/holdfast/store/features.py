@@ -7,8 +7,15 @@ from holdfast.store.derived.hooks import DerivedNodeHook
 from holdfast.store.follow_ups.hooks import FollowUpHook
 from holdfast.store.jobs.hooks import JobResultHook
 from holdfast.store.library.page_texts import PageTextHook
+from holdfast.store.library.step_outputs import StepOutputHook
 
-HOOKS: tuple[Hook, ...] = (FollowUpHook(), JobResultHook(), PageTextHook(), DerivedNodeHook())
+HOOKS: tuple[Hook, ...] = (
+    FollowUpHook(),
+    JobResultHook(),
+    PageTextHook(),
+    StepOutputHook(),
+    DerivedNodeHook(),
+)
 
 # The database at a URL, whose transitions take the features along. A bare `Database` runs the protocol alone.
 open_database = partial(Database, hooks=HOOKS)

@@ -21,13 +21,14 @@ import signal
 import ssl
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 
 from holdfast.clock import boot_time
 from holdfast.providers.base import Profile
+from holdfast.providers.documents import DOCUMENTS, DocumentProvider
 from holdfast.providers.openai import OpenAIProvider
 from holdfast.testing import meter_answers
 from holdfast.testing.meter_book import Book, MeterEntry, MeterOrder, Totals, When
@@ -97,6 +98,16 @@ class Meter:
         """Return a client of this meter; the caller closes it."""
         return OpenAIProvider(self.base_url, "meter-key", profile or self.profile(), **options)
 
+    def document_provider(
+        self, open_file: Callable[[str], BinaryIO], *, name: str = "meter-documents", **options: Any
+    ) -> DocumentProvider:
+        """Return a client of this meter that sends documents; the caller closes it."""
+        retention = self._keys.retention if self.honour_keys else 0.0
+        profile = replace(
+            DOCUMENTS, name=name, honours_keys=self.honour_keys, key_retention=retention, deadline=30.0
+        )
+        return DocumentProvider(self.base_url, "meter-key", open_file, profile, **options)
+
     def plan(self, **changes: Any) -> Plan:
         """Change the named fields of the plan in force (see `meter_plan.Plan`), and return it."""
         return self._director.change(changes)
@@ -145,12 +156,14 @@ class Meter:
         self._keys.clear()
         self._director.change(asdict(Plan()))
 
-    def serve(self, entry: MeterEntry, endpoint: str, key: str, body: bytes) -> Response:
+    def serve(
+        self, entry: MeterEntry, endpoint: str, key: str, body: bytes, content_type: str = ""
+    ) -> Response:
         """Process a paid request and return the response."""
         try:
             if endpoint not in meter_answers.ENDPOINTS:
                 raise ValueError(f"no such endpoint: {endpoint}")
-            request = json.loads(body)
+            request = meter_answers.read_body(endpoint, body, content_type)
             order = meter_answers.read_order(endpoint, request)
         except ValueError as exc:
             return Response(400, meter_answers.error("invalid_request", str(exc)))

@@ -1,4 +1,4 @@
-"""The meter's answers: deterministic embeddings and completions, in the OpenAI format."""
+"""The meter's answers: embeddings and completions in the OpenAI format, scores in Cohere's, documents."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from typing import Any
 
 from holdfast.testing.meter_book import MeterOrder
 
-ENDPOINTS = ("embeddings", "chat/completions")
+DOCUMENTS = "documents/parse"
+ENDPOINTS = ("embeddings", "chat/completions", "rerank", DOCUMENTS)
 
 Chat = Callable[[Sequence[Mapping[str, Any]]], str]
 
@@ -23,10 +24,38 @@ def tokens(text: str) -> int:
     return max(1, len(text) // 4)
 
 
+def read_body(endpoint: str, body: bytes, content_type: str) -> Mapping[str, Any]:
+    """Return a request as JSON; a document that comes as a file or in a form has its text as `document`."""
+    if endpoint == DOCUMENTS and content_type != "application/json":
+        return {"model": "", "document": _file(body, content_type)}
+    request = json.loads(body)
+    if not isinstance(request, dict):
+        raise ValueError("the body must be an object")  # noqa: TRY004 (the caller's mistake, not a type)
+    if endpoint == DOCUMENTS:
+        file = base64.b64decode(str(request.get("document", "")).rpartition(",")[2], validate=True)
+        return {**request, "document": file.decode("utf-8", "replace")}
+    return request
+
+
+def _file(body: bytes, content_type: str) -> str:
+    """Return the file in a body: all of it, or the last part of a form."""
+    kind, _, boundary = content_type.partition("; boundary=")
+    if kind == "multipart/form-data":
+        body = body.split(f"--{boundary}".encode())[-2].partition(b"\r\n\r\n")[2].removesuffix(b"\r\n")
+    return body.decode("utf-8", "replace")
+
+
 def read_order(endpoint: str, body: Mapping[str, Any]) -> MeterOrder:
     """Return the order in a request body; raises ValueError for what a provider would reject."""
-    inputs = _prompts(body) if endpoint == "chat/completions" else _texts(body)
-    params = {name: value for name, value in body.items() if name not in {"model", "input", "messages"}}
+    if endpoint == DOCUMENTS:
+        others = {name: value for name, value in body.items() if name not in {"model", "document"}}
+        spelled = json.dumps(others, sort_keys=True, separators=(",", ":"))
+        text = str(body["document"])
+        return MeterOrder(endpoint, str(body.get("model", "")), spelled, (text,), pages(text))
+    read = {"chat/completions": _prompts, "rerank": _ranking}.get(endpoint, _texts)
+    inputs = read(body)
+    named = {"model", "input", "messages", "query", "documents"}
+    params = {name: value for name, value in body.items() if name not in named}
     return MeterOrder(
         endpoint=endpoint,
         model=str(body.get("model", "")),
@@ -36,12 +65,25 @@ def read_order(endpoint: str, body: Mapping[str, Any]) -> MeterOrder:
     )
 
 
+def pages(text: str) -> int:
+    """Return the number of pages of a document: form feeds separate them."""
+    return text.count("\f") + 1
+
+
 def _texts(body: Mapping[str, Any]) -> tuple[str, ...]:
     value = body.get("input")
     texts = [value] if isinstance(value, str) else value
     if not isinstance(texts, list) or not texts or not all(isinstance(text, str) for text in texts):
         raise ValueError("input must be a string or a list of strings")
     return tuple(texts)
+
+
+def _ranking(body: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the one input of a ranking: the JSON of query and documents."""
+    query, documents = body.get("query"), body.get("documents")
+    if not isinstance(query, str) or not isinstance(documents, list) or not documents:
+        raise ValueError("query must be a string, and documents a list of strings")
+    return (json.dumps({"query": query, "documents": documents}, sort_keys=True, separators=(",", ":")),)
 
 
 def _prompts(body: Mapping[str, Any]) -> tuple[str, ...]:
@@ -56,8 +98,13 @@ def _prompts(body: Mapping[str, Any]) -> tuple[str, ...]:
 
 def answer(order: MeterOrder, body: Mapping[str, Any], dimensions: int, chat: Chat | None) -> bytes:
     """Return the body of a 200 for the order; deterministic."""
+    if order.endpoint == DOCUMENTS:
+        read = [[line for line in page.split("\n") if line.strip()] for page in order.inputs[0].split("\f")]
+        return json.dumps({"pages": read, "usage": {"pages": order.tokens}}).encode()
     if order.endpoint == "embeddings":
         return _embeddings(order, body, dimensions)
+    if order.endpoint == "rerank":
+        return _scores(body)
     text = (chat or _completion)(body["messages"])
     reply = {
         "id": "chatcmpl-" + _digest(*order.inputs)[:12],
@@ -81,6 +128,19 @@ def _embeddings(order: MeterOrder, body: Mapping[str, Any], dimensions: int) -> 
         data.append({"object": "embedding", "index": index, "embedding": value})
     usage = {"prompt_tokens": order.tokens, "total_tokens": order.tokens}
     return json.dumps({"object": "list", "model": order.model, "data": data, "usage": usage}).encode()
+
+
+def _scores(body: Mapping[str, Any]) -> bytes:
+    """Documents by how many of the query's words they have, the best first."""
+    words = set(re.findall(r"\w+", body["query"].lower()))
+    shares = [
+        len(words & set(re.findall(r"\w+", str(each).lower()))) / max(1, len(words))
+        for each in body["documents"]
+    ]
+    ranked = sorted(range(len(shares)), key=lambda index: (-shares[index], index))
+    results = [{"index": index, "relevance_score": shares[index]} for index in ranked]
+    meta = {"billed_units": {"search_units": -(-len(shares) // 100)}}
+    return json.dumps({"results": results[: int(body.get("top_n") or len(shares))], "meta": meta}).encode()
 
 
 def vector(model: str, text: str, dimensions: int) -> bytes:

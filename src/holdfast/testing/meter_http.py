@@ -19,7 +19,7 @@ from holdfast.testing.meter_book import Book, MeterEntry
 
 _RESET = struct.pack("ii", 1, 0)  # SO_LINGER on, for 0 seconds: close() sends RST
 _CONTROL = "/meter"
-_PAID = "/v1/"
+_PAID = ("/v1/", "/v2/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,9 @@ class Service(Protocol):
 
     book: Book
 
-    def serve(self, entry: MeterEntry, endpoint: str, key: str, body: bytes) -> Response:
+    def serve(
+        self, entry: MeterEntry, endpoint: str, key: str, body: bytes, content_type: str = ""
+    ) -> Response:
         """Process a paid request and return the response."""
 
     def control(self, action: str, query: Mapping[str, str], body: Mapping[str, Any]) -> object:
@@ -150,9 +152,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def _served(self, entry: MeterEntry, body: bytes) -> Response:
         if not self.path.startswith(_PAID):
-            return Response(404, error("not_found", "not found; the meter serves /v1"))
+            return Response(404, error("not_found", "not found; the meter serves /v1 and /v2"))
         key = self.headers.get("Idempotency-Key") or ""
-        return self.server.service.serve(entry, self.path.removeprefix(_PAID), key, body)
+        endpoint = urllib.parse.urlsplit(self.path).path[len(_PAID[0]) :]
+        sent_as = self.headers.get("Content-Type") or ""
+        return self.server.service.serve(entry, endpoint, key, body, sent_as)
 
     def _reply(self, entry: MeterEntry, response: Response) -> None:
         """Write the response, and record it *before* the client can see the last of it."""

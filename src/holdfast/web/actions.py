@@ -45,6 +45,9 @@ class ActionCard:
     @property
     def what(self) -> str:
         """What it does, in a sentence."""
+        if self.spec is not None and self.spec.keeps is not None:
+            quiet = f"{float(self.action.options['quiet_seconds']):g}"
+            return f"Runs {quiet} s after documents were published, changed or deleted."
         if self.spec is None or self.spec.summary is None:
             params = (f"{name}: {value}" for name, value in self.action.options.items() if name != "sort")
             return ", ".join(params)

@@ -10,6 +10,8 @@ from fastapi.responses import Response
 
 from holdfast.core.records import TENANT
 from holdfast.core.text import plain
+from holdfast.documents.parse.custom import OURS
+from holdfast.kinds import parser_choice
 from holdfast.kinds.index import Choices
 from holdfast.service.access import Scope
 from holdfast.service.document_views import MOST_CURSOR, STATUSES, DocumentView, position_of
@@ -96,6 +98,15 @@ class Setting:
         return isinstance(self.value, int)
 
 
+@dataclass(frozen=True, slots=True)
+class ParserSetting:
+    """Which parser reads a format: empty if the first that accepts a file does."""
+
+    format: str
+    value: str
+    names: tuple[str, ...]
+
+
 def _filter(status: str = "", q: str = "", sort: str = "") -> DocumentFilter:
     return DocumentFilter(
         status if status in {*STATUSES, IMPORTED} else "",
@@ -107,6 +118,15 @@ def _filter(status: str = "", q: str = "", sort: str = "") -> DocumentFilter:
 def _settings(chosen: Choices) -> list[Setting]:
     values = {name: getattr(chosen, name) for name in OPTIONS} | {"provider": chosen.provider_name}
     return [Setting(name, label, hint, values[name]) for name, (label, hint) in OPTIONS.items()]
+
+
+def _parsers(chosen: Choices) -> list[ParserSetting]:
+    """The parsers by format, with the names that there are; none where there is nothing to choose."""
+    if not (chosen.own_parsers or chosen.parsers):
+        return []
+    # A name that has gone from the settings stays as long as it is chosen: to change another changes all.
+    names = tuple(dict.fromkeys((OURS, *chosen.own_parsers, *chosen.parsers.values())))
+    return [ParserSetting(each, chosen.parsers.get(each, ""), names) for each in parser_choice.FORMATS]
 
 
 router = rendering.router()
@@ -127,6 +147,7 @@ def collection(
     """Show a collection with the first of its documents; the others are fetched as one scrolls."""
     views, follows = services.views.listed(chosen.document_query(record, None))
     counts = services.views.count(who.tenant, record.id)
+    options = services.collections.choices(record)
     return rendering.page(
         request,
         who,
@@ -139,7 +160,10 @@ def collection(
         follows=follows,
         counts=counts,
         chips=_chips(counts),
-        settings=_settings(services.collections.choices(record)),
+        settings=_settings(options),
+        parsers=_parsers(options),
+        flows=[each.id for each in services.flows.all(who.tenant)],
+        flow=options.flow,
         actions=len(services.actions.all(who.tenant, record.id)),
         is_blank=not views and not counts.documents,
         most_bytes=services.settings.most_bytes,

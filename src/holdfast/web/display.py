@@ -30,7 +30,7 @@ NAMES = {
     "sick": "Stuck",
     "void": "Not charged",
 }
-LEGS = {"keyword": "words", "vector": "meaning", "title": "title"}
+LEGS = {"keyword": "words", "vector": "meaning", "title": "title", "rerank": "a reranking model"}
 
 
 def money(nano: int) -> Markup:

@@ -147,6 +147,7 @@ def document(
         family=services.documents.around(record),
         origins=services.sources.of_document(who.tenant, record.id),
         outline=services.originals.outline(record),
+        flow_history=services.flows.of_document(record),
         readings=services.originals.pages(record, limit=PAGES_SHOWN).pages if record.page_qualities else (),
         metadata_text=json.dumps(record.metadata, indent=2, ensure_ascii=False),
     )

@@ -6,9 +6,11 @@ from holdfast.web import (
     actions,
     collections,
     documents,
+    graphs,
     home,
     jobs,
     login,
+    mind_maps,
     money,
     operations,
     runs,
@@ -20,5 +22,5 @@ from holdfast.web import (
 
 def routers() -> list[APIRouter]:
     """The routes of all pages."""
-    first = (home, collections, actions, sources, documents, search, trees)
+    first = (home, collections, actions, sources, documents, search, trees, graphs, mind_maps)
     return [module.router for module in (*first, jobs, runs, money, operations, login)]

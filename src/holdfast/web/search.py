@@ -10,12 +10,18 @@ from fastapi.responses import RedirectResponse, Response
 
 from holdfast.bootstrap import AppServices
 from holdfast.core import filters
-from holdfast.core.errors import BadRequestError
+from holdfast.core.errors import BadRequestError, ConflictError
 from holdfast.core.records import TENANT
-from holdfast.search.searcher import Hit
-from holdfast.service import originals
+from holdfast.search.hits import Hit
+from holdfast.service import originals, search_pages
 from holdfast.service.access import Identity
-from holdfast.service.search_pages import MOST_COLLECTIONS, MOST_OFFSET, SearchPage, SearchRequest
+from holdfast.service.search_pages import (
+    MOST_COLLECTIONS,
+    MOST_OFFSET,
+    QuestionMode,
+    SearchPage,
+    SearchRequest,
+)
 from holdfast.web import rendering, slow_requests
 from holdfast.web.page_access import Services, access_of
 
@@ -23,6 +29,13 @@ LONGEST = 10_000
 HITS = 20
 
 EVERYWHERE = "*"
+MODES = {
+    "hybrid": "Words and meaning",
+    "keyword": "Words only",
+    "vector": "Meaning only",
+    "local": "Graph: entities and relations",
+    "global": "Graph: reports",
+}
 
 router = rendering.router()
 
@@ -36,18 +49,29 @@ class PageQuery:
     filter: str = ""
     group: bool = False
     offset: int = 0
+    mode: QuestionMode = "hybrid"
 
     def request(self, tenant: str, collections: list[str]) -> SearchRequest:
         """The search; BadRequestError for a filter that cannot be used."""
         only = filters.read(self.filter) if self.filter else None
+        mode, graph = search_pages.modes(self.mode)
         return SearchRequest(
-            tenant, collections, self.q, k=HITS, offset=self.offset, only=only, grouped=self.group
+            tenant,
+            collections,
+            self.q,
+            k=HITS,
+            offset=self.offset,
+            only=only,
+            mode=mode,
+            grouped=self.group,
+            graph=graph,
         )
 
     def at(self, offset: int) -> str:
         """The URL of another page of the same hits."""
         fields = {"q": self.q, "collection": self.collection, "filter": self.filter}
         fields |= {"group": "1"} if self.group else {}
+        fields |= {"mode": self.mode} if self.mode != "hybrid" else {}
         return "/search?" + urlencode(fields | {"offset": str(offset)}, errors="replace")
 
 
@@ -62,6 +86,7 @@ async def search(
     only: Annotated[str, Query(alias="filter", max_length=filters.MOST_TEXT)] = "",
     group: str = "",
     offset: Annotated[int, Query(ge=0, le=MOST_OFFSET)] = 0,
+    mode: QuestionMode = "hybrid",
 ) -> Response:
     """Show what answers a question. Nothing is looked for, or paid, before somebody asks.
 
@@ -71,7 +96,7 @@ async def search(
     if q.strip() and not access_of(request).is_ours(request):
         suggested = urlencode({"suggest": q, "collection": collection}, errors="replace")
         return RedirectResponse(f"/search?{suggested}", 303)
-    query = PageQuery(q, collection, only.strip(), bool(group), offset)
+    query = PageQuery(q, collection, only.strip(), bool(group), offset, mode)
     if not services.search.waits:
         return await to_thread.run_sync(_answered, request, services, who, query, suggest)
     async with slow_requests.places(slow_requests.Pool.QUESTIONS).place(who.tenant) as limiter:
@@ -90,7 +115,7 @@ def _answered(
     if query.q.strip() and all(map(TENANT.fullmatch, names)) and names:
         try:
             result = services.search.find(query.request(who.tenant, names))
-        except BadRequestError as error:
+        except (BadRequestError, ConflictError) as error:
             problem = error.message
     return rendering.page(
         request,
@@ -102,6 +127,7 @@ def _answered(
         everywhere=everywhere,
         problem=problem,
         hits=HITS,
+        modes=MODES,
         chosen=chosen,
         collections=known,
         found=result,

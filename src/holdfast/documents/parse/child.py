@@ -21,7 +21,7 @@ from typing import Any
 
 from holdfast.core.errors import WorkError
 from holdfast.documents.chunk import ChunkOptions
-from holdfast.documents.parse import containers, custom, repositories, sandbox, wire
+from holdfast.documents.parse import containers, custom, paid, repositories, sandbox, wire
 from holdfast.documents.parse.reader import DocumentReader, KnownSlices, cut, placeholder, read_text
 from holdfast.documents.parse.records import Format, ParseLimits, UnitRange
 from holdfast.documents.parse.source import SourceFile
@@ -51,12 +51,20 @@ def main(owner: int, limits_json: str, parsers_json: str = "[]") -> None:
     measures = sandbox.confine(limits)
     reader = DocumentReader(limits, own, names)
     while (received := wire.receive(requests)) is not None:
-        request, descriptor = received
+        request, files = received
         _grant_seconds(limits.seconds)
-        source = None if descriptor is None else SourceFile(descriptor, request.get("password"))
+        source = _source(request, files)
         answer = _answer(reader, request, source, measures)
         answers.write(wire.frame({**answer, "resident": memory.now()}))
         answers.flush()
+
+
+def _source(request: dict[str, Any], files: list[int]) -> SourceFile | None:
+    """The document of a request, with what a paid service said about it."""
+    if not files:
+        return None
+    answer = SourceFile(files[1]) if len(files) > 1 else None
+    return SourceFile(files[0], request.get("password"), answer, str(request.get("answer", "")))
 
 
 def _answer(
@@ -67,6 +75,8 @@ def _answer(
         return {"result": measures if request["ask"] == "measures" else _do(reader, request, source)}
     except WorkError as error:
         return {"error": error.code, "message": error.message}
+    except paid.PaidCallNeededError as needed:
+        return {"paid": paid.to_wire(needed.request)}
     except MemoryError:
         return {"error": "parse_memory", "message": ""}
     except ImportError as error:
@@ -76,6 +86,8 @@ def _answer(
         return {"error": code, "message": message_text}
     except Exception as error:  # noqa: BLE001 (outermost loop: a damaged file may raise anything)
         message_text = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        if source is not None and source.answer is not None:
+            return {"error": "unreadable_answer", "message": message_text}
         message = f"the file is damaged and cannot be read ({message_text}); upload it again"
         return {"error": "broken_file", "message": message}
 
@@ -93,6 +105,9 @@ def _do(reader: DocumentReader, request: dict[str, Any], source: SourceFile | No
         raise ValueError("a request without a document")
     if request["ask"] in {"files", "file"}:
         return _of_repository(request, source)
+    if request["ask"] == "payment":
+        needed = reader.paid_request(source, request["name"], request["parsers"])
+        return None if needed is None else paid.to_wire(needed)
     if request["ask"] == "outline":
         outline = reader.outline(
             source, request["name"], scans=request["scans"], parsers=request.get("parsers", {})
@@ -160,7 +175,8 @@ def _of_repository(request: dict[str, Any], source: SourceFile) -> Any:
 
 
 def _options(request: dict[str, Any]) -> ChunkOptions:
-    return ChunkOptions(*request["options"])
+    size, overlap, delimiter, drop = request["options"]
+    return ChunkOptions(size, overlap, delimiter, tuple(drop))
 
 
 def _grant_seconds(seconds: float) -> None:

@@ -86,11 +86,11 @@ class ParserProcess:
         return used_up or self._waiting or self._process.poll() is not None
 
     def ask(
-        self, request: dict[str, Any], file: int | None = None, seconds: float | None = None
+        self, request: dict[str, Any], files: Sequence[int] = (), seconds: float | None = None
     ) -> dict[str, Any]:
         """The child's answer, within the time limit. After DiedError the child has ended.
 
-        `file` is the open document; the child gets its own descriptor.
+        `files` are the open document and what is known about it; the child gets its own descriptors.
         """
         if self._served:  # output during start-up explains a failure of the first document
             self._said.truncate(0)
@@ -101,7 +101,7 @@ class ParserProcess:
         deadline = time.monotonic() + allowed
         try:
             self._channel.settimeout(max(0.001, allowed))
-            wire.send(self._channel, request, file)
+            wire.send(self._channel, request, files)
             size = wire.length(self._take(wire.HEADER, deadline))
             if size > self._limits.reply:
                 raise DiedError("size")

@@ -6,17 +6,23 @@ A parser is any object with two methods, or a class of such, and needs nothing o
 * `read(file)`: the pages of an open file, each a list of blocks. A block is a text, or a pair or triple of
   its role (`heading`, `paragraph`, `list`, `row`, `code`), its text and, for a heading, its level.
 
+A parser that needs a paid service has a third, `request(file)`: the request that is to be made for the file,
+as a dict (`paid`), or None for a file that it reads by itself. Its `read(file, answer)` then gets the answer
+as an open file, or None. `version` is its version: another one asks again, and is paid again.
+
 It is asked before the formats that Holdfast knows. What it returns is checked as a stranger's would be.
 """
 
 import importlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, BinaryIO, Protocol
 
 from holdfast.core.errors import WorkError
 from holdfast.core.text import plain
+from holdfast.documents.parse import paid
+from holdfast.documents.parse.paid import PaidRequest
 from holdfast.documents.parse.records import Page, ParseLimits, Role, TextBlock
-from holdfast.documents.parse.source import Readable
+from holdfast.documents.parse.source import Readable, answer_of
 
 HEAD = 64 * 1024
 # The name of the parser that comes with Holdfast, where a collection chooses.
@@ -60,11 +66,36 @@ def accepting(parsers: Sequence[OwnParser], path: Readable, name: str) -> OwnPar
     return next((parser for parser in parsers if parser.accepts(head, name)), None)
 
 
+def is_paid(parser: OwnParser) -> bool:
+    """True for a parser that may need a paid service."""
+    return callable(getattr(parser, "request", None))
+
+
+def request_of(parser: Any, name: str, path: Readable, count_pages: Callable[[], int]) -> PaidRequest | None:
+    """The paid request that a parser wants for a file; None if it reads the file by itself."""
+    if not is_paid(parser):
+        return None
+    with path.open("rb") as file:
+        value = parser.request(file)
+    if value is None:
+        return None
+    known = isinstance(value, dict) and "pages" in value
+    return paid.checked(name, getattr(parser, "version", "1"), value, 0 if known else count_pages())
+
+
+def _read(parser: Any, file: BinaryIO, path: Readable) -> Iterable[Iterable[Any]]:
+    """What a parser reads; one that may need a paid service gets its answer, or None."""
+    if not is_paid(parser):
+        return parser.read(file)  # type: ignore[no-any-return]  # checked by the caller, block by block
+    answer = answer_of(path)
+    return parser.read(file, None if answer is None else answer.open())  # type: ignore[no-any-return]
+
+
 def pages(parser: OwnParser, path: Readable, limits: ParseLimits) -> list[Page]:
     """The pages that a parser reads from a file."""
     read: list[Page] = []
     with path.open("rb") as file:
-        for number, blocks in enumerate(parser.read(file), start=1):
+        for number, blocks in enumerate(_read(parser, file, path), start=1):
             if number > limits.pages:
                 raise WorkError(
                     f"the document has more than {limits.pages:,} pages; split it", code="too_many_pages"

@@ -7,17 +7,19 @@ own child.
 import base64
 import contextlib
 import os
+import tempfile
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import IO, Any, BinaryIO, TypeVar
 
 from holdfast.core.errors import WorkError
 from holdfast.documents.chunk import ChunkOptions
-from holdfast.documents.parse import containers, encodings, front_matter, reader, sniff, texts, wire
+from holdfast.documents.parse import containers, encodings, front_matter, paid, reader, sniff, texts, wire
 from holdfast.documents.parse.children import DiedError, ParserProcess
 from holdfast.documents.parse.containers import Member
+from holdfast.documents.parse.paid import PaidAnswer, PaidCallNeededError, PaidRequest
 from holdfast.documents.parse.reader import NO_CHOICE, Cut, KnownSlices, Whole
 from holdfast.documents.parse.records import Format, Outline, Page, ParseLimits, RecognisedPage, UnitRange
 from holdfast.documents.parse.repositories import RepositoryFiles
@@ -79,12 +81,14 @@ class Parser:
         scans: bool = False,
         password: str | None = None,
         parsers: Mapping[str, str] = NO_CHOICE,
+        answer: PaidAnswer | None = None,
     ) -> Outline:
         """The format and size of a document, from its content; raises `no_text` for one without text.
 
         `name` is the file's name, and decides only between formats of plain text. With `scans` the pages of a
         PDF that OCR can read are named, and count as text. `password` opens a protected PDF. `parsers` maps
-        formats to the parsers that are to read them.
+        formats to the parsers that are to read them. `answer` is that of a paid service: without one, a file
+        whose parser needs it raises PaidCallNeededError, here and in `cut`, which says what to pay for.
         """
         self._measure(path)
         if not self._own:
@@ -95,8 +99,24 @@ class Parser:
         request = {"ask": "outline", "name": name, "scans": scans, **_secret(password)}
         return _shaped(
             wire.outline_from,
-            self._ask(request | {"parsers": dict(parsers)}, path, seconds),
+            self._ask(request | {"parsers": dict(parsers)}, path, seconds, answer),
         )
+
+    def paid_request(
+        self,
+        path: Path,
+        name: str = "",
+        seconds: float | None = None,
+        *,
+        parsers: Mapping[str, str] = NO_CHOICE,
+        password: str | None = None,
+    ) -> PaidRequest | None:
+        """The paid request that is made before the file is read; None if there is none."""
+        if not self._own:
+            return None
+        request = {"ask": "payment", "name": name, "parsers": dict(parsers), **_secret(password)}
+        needed = self._ask(request, path, seconds)
+        return None if needed is None else _shaped(paid.from_wire, needed)
 
     @property
     def takes_anything(self) -> bool:
@@ -133,6 +153,7 @@ class Parser:
         password: str | None = None,
         name: str = "",
         parsers: Mapping[str, str] = NO_CHOICE,
+        answer: PaidAnswer | None = None,
     ) -> Cut:
         """The chunks of a slice, with what OCR read on some of its pages; none for a known slice."""
         self._measure(path)
@@ -144,7 +165,7 @@ class Parser:
         request |= {"parsers": dict(parsers)}
         request |= {"parts": list(known.parts), "digests": list(known.digests), **_secret(password)}
         request |= {"recognised": wire.pages_to(recognised), "language": known.language}
-        return _shaped(wire.cut_from, self._ask(request, path, seconds))
+        return _shaped(wire.cut_from, self._ask(request, path, seconds, answer))
 
     def language(
         self,
@@ -306,22 +327,35 @@ class Parser:
         self._recent = (key, whole)
         return whole
 
-    def _ask(self, request: dict[str, Any], path: Path | None = None, seconds: float | None = None) -> Any:
+    def _ask(
+        self,
+        request: dict[str, Any],
+        path: Path | None = None,
+        seconds: float | None = None,
+        paid_answer: PaidAnswer | None = None,
+    ) -> Any:
         """The result of a request to the child; WorkError for any problem with the document."""
-        with path.open("rb") if path is not None else contextlib.nullcontext() as file:
-            descriptor = None if file is None else file.fileno()
+        with contextlib.ExitStack() as opened:
+            files = [] if path is None else [opened.enter_context(path.open("rb")).fileno()]
+            if paid_answer is not None:
+                request = request | {"answer": paid_answer.key}
+                files.append(opened.enter_context(_unnamed(paid_answer.content)).fileno())
             with self._lock:
-                answer = self._answer(request, descriptor, seconds)
+                answer = self._answer(request, files, seconds)
+        if "paid" in answer:
+            raise PaidCallNeededError(_shaped(paid.from_wire, answer["paid"]))
         if "error" not in answer:
             return answer["result"]
         code, message = answer["error"], str(answer["message"])
+        if code == "unreadable_answer":
+            raise _unreadable(message)
         if code == "parse_memory":
             raise self._too_hungry()
         if code == "parser_unfit":
             raise _unfit(message)
         raise WorkError(message, code=code if code in _CODES else "broken_file")
 
-    def _answer(self, request: dict[str, Any], file: int | None, seconds: float | None) -> dict[str, Any]:
+    def _answer(self, request: dict[str, Any], files: Sequence[int], seconds: float | None) -> dict[str, Any]:
         """The child's answer; the lock is held.
 
         A child killed from outside is replaced once: the kernel kills it when the thread that started it
@@ -330,7 +364,7 @@ class Parser:
         for last in (False, True):
             child = self._ready()
             try:
-                answer = child.ask(request, file, seconds)
+                answer = child.ask(request, files, seconds)
             except DiedError as death:
                 self._child = None
                 if death.cause == "killed" and not last:
@@ -383,6 +417,14 @@ class Parser:
             self._child = None
 
 
+def _unnamed(content: bytes) -> IO[bytes]:
+    """An open file without a name that has this content."""
+    file = tempfile.TemporaryFile()  # noqa: SIM115 (the caller closes it)
+    file.write(content)
+    file.flush()
+    return file
+
+
 def _request(ask: str, document_format: Format, units: UnitRange, name: str) -> dict[str, Any]:
     about = {"ask": ask, "format": document_format.value, "first": units.first, "last": units.last}
     return about | ({"name": name} if document_format is Format.OWN else {})
@@ -394,7 +436,15 @@ def _secret(password: str | None) -> dict[str, str]:
 
 
 def _cutting(options: ChunkOptions) -> dict[str, Any]:
-    return {"options": [options.size_tokens, options.overlap, options.delimiter]}
+    return {"options": [options.size_tokens, options.overlap, options.delimiter, list(options.drop)]}
+
+
+def _unreadable(words: str) -> WorkError:
+    return WorkError(
+        f"the parser could not read the answer of its provider ({words}); fix the parser, then retry: the"
+        " answer is kept and not paid again",
+        code="unreadable_answer",
+    )
 
 
 def _unfit(words: str) -> WorkError:

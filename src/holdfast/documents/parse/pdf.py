@@ -190,6 +190,12 @@ def _opened(path: Readable) -> Iterator[pdfium.PdfDocument]:
         document.close()
 
 
+def page_count(path: Readable) -> int:
+    """The number of pages."""
+    with _opened(path) as document:
+        return len(document)
+
+
 def with_page(path: Readable, number: int, use: Callable[[pdfium.PdfPage], T]) -> T:
     """The result of `use` for page `number`, from 1; raises `no_page` if there is none."""
     with _opened(path) as document:

@@ -8,7 +8,7 @@ import contextlib
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from holdfast.core.errors import HoldfastError
@@ -36,9 +36,11 @@ class Shares:
 class Parsers:
     """A pool of parsers, each lent to one caller at a time."""
 
-    def __init__(self, limits: ParseLimits | None = None, shares: Shares | None = None) -> None:
+    def __init__(
+        self, limits: ParseLimits | None = None, shares: Shares | None = None, own: Sequence[str] = ()
+    ) -> None:
         self._shares = shares or Shares()
-        self._all = [Parser(limits, in_child=True) for _ in range(self._shares.parsers)]
+        self._all = [Parser(limits, in_child=True, own=own) for _ in range(self._shares.parsers)]
         self._free = list(self._all)
         self._lent: Counter[str] = Counter()
         self._waiting: Counter[str] = Counter()

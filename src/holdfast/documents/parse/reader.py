@@ -25,6 +25,7 @@ from holdfast.documents.parse import (
     texts,
 )
 from holdfast.documents.parse.ocr import Recogniser
+from holdfast.documents.parse.paid import PaidCallNeededError, PaidRequest
 from holdfast.documents.parse.records import (
     ARCHIVES,
     CONTAINERS,
@@ -46,7 +47,7 @@ from holdfast.documents.parse.records import (
     UnitRange,
     has_text,
 )
-from holdfast.documents.parse.source import Readable, password_of
+from holdfast.documents.parse.source import Readable, answer_key_of, password_of
 
 # Formats read by a parser that a collection has chosen: none.
 NO_CHOICE: Mapping[str, str] = MappingProxyType({})
@@ -367,7 +368,8 @@ class DocumentReader:
         parsers: Mapping[str, str] = NO_CHOICE,
     ) -> Opened:
         """The document, newly opened or cached from the last request."""
-        key = (*_key(path, document_format), password_of(path), *sorted(parsers.items()))
+        opened_with = password_of(path), answer_key_of(path)
+        key = (*_key(path, document_format), *opened_with, *sorted(parsers.items()))
         if self._document is None or self._key != key:
             self._document = None  # freed before the next one is loaded
             if document_format is Format.OWN:
@@ -376,6 +378,15 @@ class DocumentReader:
                 self._document = _open(path, document_format, self._limits)
             self._key = key
         return self._document
+
+    def paid_request(self, path: Readable, name: str, parsers: Mapping[str, str]) -> PaidRequest | None:
+        """The paid request that is made before this file is read; None if there is none."""
+        parser = self._own_parser(path, name, parsers)
+        return None if parser is None else self._request_of(parser, path, name)
+
+    def _request_of(self, parser: custom.OwnParser, path: Readable, name: str) -> PaidRequest | None:
+        full = next(each for each, known in self._named.items() if known is parser)
+        return custom.request_of(parser, full, path, lambda: page_count(path, name, self._limits))
 
     def _own_parser(self, path: Readable, name: str, parsers: Mapping[str, str]) -> custom.OwnParser | None:
         """The parser of the user's own that reads this file: the chosen one, or the first that accepts it."""
@@ -399,7 +410,25 @@ class DocumentReader:
                 "no parser of HOLDFAST_PARSERS reads this file any more; index it again",
                 code="unknown_format",
             )
+        request = None if answer_key_of(path) else self._request_of(parser, path, name)
+        if request is not None:
+            raise PaidCallNeededError(request)
         return Whole(Format.OWN, None, custom.pages(parser, path, self._limits))
+
+
+def page_count(path: Readable, name: str, limits: ParseLimits) -> int:
+    """The pages or slides of a file, by its format; 0 if the format has none, or they cannot be counted."""
+    try:
+        document_format = sniff.sniff(path, name)
+        if document_format is Format.PDF:
+            from holdfast.documents.parse import pdf  # noqa: PLC0415 (loads PDFium)
+
+            return pdf.page_count(path)
+        if document_format in IMAGES | SLIDES:
+            return _open(path, document_format, limits).outline().units
+    except HoldfastError:
+        return 0
+    return 0
 
 
 def _key(path: Readable, document_format: Format) -> tuple[object, ...]:

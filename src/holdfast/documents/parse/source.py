@@ -12,11 +12,22 @@ _BUFFER = 256 * 1024
 
 
 class SourceFile:
-    """An open file, closed with its last reference, and the password that opens it, if it needs one."""
+    """An open file, closed with its last reference, and the password that opens it, if it needs one.
 
-    def __init__(self, descriptor: int, password: str | None = None) -> None:
+    `answer` is what a paid service said about it, for the parser that needs that; `answer_key` names it.
+    """
+
+    def __init__(
+        self,
+        descriptor: int,
+        password: str | None = None,
+        answer: "SourceFile | None" = None,
+        answer_key: str = "",
+    ) -> None:
         self._descriptor = descriptor
         self.password = password
+        self.answer = answer
+        self.answer_key = answer_key
 
     def __del__(self) -> None:
         os.close(self._descriptor)
@@ -73,3 +84,13 @@ Readable = Path | SourceFile
 def password_of(path: Readable) -> str | None:
     """The password of a protected document; None if there is none."""
     return path.password if isinstance(path, SourceFile) else None
+
+
+def answer_of(path: Readable) -> "SourceFile | None":
+    """What a paid service said about a document; None if it was not asked."""
+    return path.answer if isinstance(path, SourceFile) else None
+
+
+def answer_key_of(path: Readable) -> str:
+    """The name of that answer; empty without one."""
+    return path.answer_key if isinstance(path, SourceFile) else ""

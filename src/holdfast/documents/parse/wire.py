@@ -33,6 +33,8 @@ from holdfast.documents.parse.records import (
 
 _LENGTH = struct.Struct(">Q")
 HEADER = _LENGTH.size
+# The document, and what a paid service said about it.
+MOST_FILES = 2
 
 
 def frame(message: dict[str, Any]) -> bytes:
@@ -46,18 +48,17 @@ def length(header: bytes) -> int:
     return int(_LENGTH.unpack(header)[0])
 
 
-def send(channel: socket.socket, message: dict[str, Any], descriptor: int | None) -> None:
-    """Send the message, with an open file if there is one. Raises OSError."""
+def send(channel: socket.socket, message: dict[str, Any], files: Sequence[int]) -> None:
+    """Send the message, with open files if there are any. Raises OSError."""
     data = frame(message)
-    files = [] if descriptor is None else [descriptor]
-    sent = socket.send_fds(channel, [data], files) if files else 0
+    sent = socket.send_fds(channel, [data], list(files)) if files else 0
     channel.sendall(memoryview(data)[sent:])
 
 
-def receive(channel: socket.socket) -> tuple[dict[str, Any], int | None] | None:
-    """The next message from a socket, without a deadline, and its file; None at the end."""
-    header, files, _flags, _address = socket.recv_fds(channel, HEADER, 1)
-    for spare in files[1:]:
+def receive(channel: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
+    """The next message from a socket, without a deadline, and its files; None at the end."""
+    header, files, _flags, _address = socket.recv_fds(channel, HEADER, MOST_FILES)
+    for spare in files[MOST_FILES:]:
         os.close(spare)
     while 0 < len(header) < HEADER:
         part = channel.recv(HEADER - len(header))
@@ -71,7 +72,7 @@ def receive(channel: socket.socket) -> tuple[dict[str, Any], int | None] | None:
         if not size:
             return None
         at += size
-    return json.loads(bytes(body)), files[0] if files else None
+    return json.loads(bytes(body)), list(files[:MOST_FILES])
 
 
 def outline_to(outline: Outline) -> dict[str, Any]:

@@ -17,7 +17,14 @@ from holdfast.documents.sources.downloads import Downloader, file_name, validato
 from holdfast.documents.sources.feed_entries import FeedEntry
 from holdfast.documents.sources.options import SourceOptions
 from holdfast.documents.sources.patterns import PathFilter
-from holdfast.documents.sources.source import FetchedItem, Listing, SourceError, SourceItem, SourceLimits
+from holdfast.documents.sources.source import (
+    FETCHES_AT_ONCE,
+    FetchedItem,
+    Listing,
+    SourceError,
+    SourceItem,
+    SourceLimits,
+)
 
 MOST_BYTES = 16 * 1024 * 1024
 MOST_KEY = 500
@@ -27,6 +34,8 @@ _SEPARATORS = str.maketrans("/\\", "--")
 
 class NewsFeed:
     """See `Source`."""
+
+    at_once = FETCHES_AT_ONCE
 
     def __init__(self, url: str, paths: PathFilter, limits: SourceLimits, *, own_content: bool) -> None:
         self._url = url

@@ -3,7 +3,8 @@
 botocore signs the requests; they are sent by `documents.fetch`, because botocore would resolve the endpoint
 again after it was checked and follow redirects by itself. Without keys a request is not signed, which public
 buckets accept; the keys of the installation are used only for buckets that its operator has named, or anybody
-who may add a source could read the documents of all tenants.
+who may add a source could read the documents of all tenants. They sign requests to an endpoint only if the
+operator has named it with the bucket: it would see the session token, and could replay what was signed.
 """
 
 import dataclasses
@@ -118,6 +119,9 @@ class BucketObjects:
                     for _ in xml_events.read(content, page, "the listing of the bucket"):
                         yield from page.take()
             if not page.next_token:
+                if page.is_truncated:
+                    message = "the listing of the bucket is cut and does not say how it continues"
+                    raise SourceError("bad_source", message)
                 return
             if page.next_token == token:
                 raise SourceError("bad_source", "the listing of the bucket repeats itself")
@@ -185,6 +189,12 @@ class _ListingHandler:
         self._fields: dict[str, LimitedText] = {}
         self._current: LimitedText | None = None
         self._token: LimitedText | None = None
+        self._truncated: LimitedText | None = None
+
+    @property
+    def is_truncated(self) -> bool:
+        """True if the server says that the listing goes on."""
+        return str(self._truncated or "").strip().lower() == "true"
 
     @property
     def next_token(self) -> str:
@@ -204,6 +214,8 @@ class _ListingHandler:
             self._fields = {}
         elif depth == 2 and name == "NextContinuationToken":
             self._current = self._token = LimitedText(MOST_FIELD)
+        elif depth == 2 and name == "IsTruncated":
+            self._current = self._truncated = LimitedText(MOST_FIELD)
         elif depth == 3 and name in {"Key", "ETag", "Size"}:
             self._current = self._fields[name] = LimitedText(MOST_FIELD)
 
@@ -235,21 +247,26 @@ def from_options(options: SourceOptions, limits: SourceLimits) -> BucketObjects:
     if not all(letter.isascii() and (letter.isalnum() or letter == "-") for letter in region):
         raise options.error("region", "should be the name of a region, like eu-central-1")
     endpoint = options.url("endpoint", "")
-    credentials = _credentials(options, bucket, limits)
+    credentials = _credentials(options, _allowed_as(bucket, endpoint), limits)
     paths = PathFilter(options.patterns("include"), options.patterns("exclude"))
     options.check_unknown()
     location = BucketPrefix(bucket, prefix, _base(bucket, endpoint, region), region)
     return BucketObjects(location, credentials, paths, limits)
 
 
-def _credentials(options: SourceOptions, bucket: str, limits: SourceLimits) -> Callable[[], Any] | None:
+def _allowed_as(bucket: str, endpoint: str) -> str:
+    """How an operator names the bucket to allow the keys of the installation for it."""
+    return f"{bucket}@{endpoint.rstrip('/')}" if endpoint else bucket
+
+
+def _credentials(options: SourceOptions, allowed_as: str, limits: SourceLimits) -> Callable[[], Any] | None:
     """Those of the options, or of the installation if it allows that for the bucket; None for neither."""
     access_key, secret_key = options.text("access_key_id", ""), options.text("secret_access_key", "")
     session_token = options.text("session_token", "")
     if bool(access_key) != bool(secret_key) or (session_token and not access_key):
         missing = "secret_access_key" if access_key else "access_key_id"
         raise options.error(missing, "is missing; access_key_id and secret_access_key belong together")
-    if not access_key and bucket not in limits.buckets:
+    if not access_key and allowed_as not in {each.rstrip("/") for each in limits.buckets}:
         return None
     extras.require(("s3",), "a source of type s3 with keys")
     if access_key:

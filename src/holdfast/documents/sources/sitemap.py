@@ -20,7 +20,15 @@ from holdfast.documents.sources import xml_events
 from holdfast.documents.sources.downloads import Downloader, file_name, same_host
 from holdfast.documents.sources.options import SourceOptions
 from holdfast.documents.sources.patterns import PathFilter
-from holdfast.documents.sources.source import FetchedItem, Listing, SourceError, SourceItem, SourceLimits
+from holdfast.documents.sources.robots import Robots
+from holdfast.documents.sources.source import (
+    FETCHES_AT_ONCE,
+    FetchedItem,
+    Listing,
+    SourceError,
+    SourceItem,
+    SourceLimits,
+)
 from holdfast.documents.sources.xml_events import ByteStream, LimitedText, local_name
 
 # As sitemaps.org limits one file, unpacked.
@@ -46,13 +54,24 @@ class SitemapEntry:
 
 
 class Sitemap:
-    """See `Source`."""
+    """See `Source`. The robots.txt of a host is read before its first item is fetched, unless ignored."""
 
-    def __init__(self, url: str, paths: PathFilter, limits: SourceLimits, *, other_hosts: bool) -> None:
+    at_once = FETCHES_AT_ONCE
+
+    def __init__(
+        self,
+        url: str,
+        paths: PathFilter,
+        limits: SourceLimits,
+        *,
+        other_hosts: bool,
+        ignore_robots: bool = False,
+    ) -> None:
         self._url = url
         self._paths = paths
         self._limits = limits
         self._downloader = Downloader(limits)
+        self._robots = None if ignore_robots else Robots(self._downloader)
         self._is_ours: Callable[[str], bool] = (lambda _url: True) if other_hosts else same_host(url)
         self._details = RequestDetails(may_follow=self._is_ours)
 
@@ -62,6 +81,8 @@ class Sitemap:
 
     def fetch(self, item: SourceItem, version: str) -> FetchedItem | None:
         """See `Source.fetch`. The version of a page with `lastmod` is that, as it is in the listing."""
+        if self._robots is not None:
+            self._robots.check(item.external_id)
         fetched = self._downloader.item(item.external_id, version, details=self._details)
         if fetched is None or not item.version:
             return fetched
@@ -246,9 +267,9 @@ def _checked(url: str) -> str | None:
 
 
 def from_options(options: SourceOptions, limits: SourceLimits) -> Sitemap:
-    """The options: `url`; `include` and `exclude`, patterns of paths; `other_hosts`."""
+    """The options: `url`; `include` and `exclude`, patterns of paths; `other_hosts`; `ignore_robots`."""
     url = options.url("url")
     paths = PathFilter(options.patterns("include"), options.patterns("exclude"))
-    other_hosts = options.flag("other_hosts")
+    other_hosts, ignore_robots = options.flag("other_hosts"), options.flag("ignore_robots")
     options.check_unknown()
-    return Sitemap(url, paths, limits, other_hosts=other_hosts)
+    return Sitemap(url, paths, limits, other_hosts=other_hosts, ignore_robots=ignore_robots)

@@ -89,7 +89,12 @@ class SourceLimits:
     # The folders of the server that sources of the type `folder` may be in or below; none unless set.
     folders: tuple[str, ...] = ()
     # The buckets that sources of the type `s3` may read with the installation's own keys; none unless set.
+    # `bucket@URL` is one at that endpoint, and a name alone one of Amazon.
     buckets: tuple[str, ...] = ()
+
+
+# Exchanges with one server at the same time: as many as a browser is used to.
+FETCHES_AT_ONCE = 4
 
 
 class Source(Protocol):
@@ -100,3 +105,8 @@ class Source(Protocol):
 
     def fetch(self, item: SourceItem, version: str) -> FetchedItem | None:
         """The content of an item; None if it is unchanged since `version` (empty: fetch in any case)."""
+
+
+def fetches_at_once(source: Source) -> int:
+    """How many items of the source may be fetched side by side; 1 unless its `at_once` says otherwise."""
+    return int(getattr(source, "at_once", 1))

@@ -2,13 +2,22 @@
 
 from holdfast.documents.sources.downloads import Downloader, file_name
 from holdfast.documents.sources.options import SourceOptions
-from holdfast.documents.sources.source import FetchedItem, Listing, SourceError, SourceItem, SourceLimits
+from holdfast.documents.sources.source import (
+    FETCHES_AT_ONCE,
+    FetchedItem,
+    Listing,
+    SourceError,
+    SourceItem,
+    SourceLimits,
+)
 
 MOST_URLS = 10_000
 
 
 class UrlList:
     """See `Source`. Whether a URL has changed is known only when it is fetched."""
+
+    at_once = FETCHES_AT_ONCE
 
     def __init__(self, urls: tuple[str, ...], limits: SourceLimits) -> None:
         self._urls = urls

@@ -92,6 +92,7 @@ _staged = (
         derived_nodes.c.level,
         derived_nodes.c.key,
         derived_nodes.c.document,
+        derived_nodes.c.title,
     )
     .select_from(_nodes)
     .where(
@@ -118,6 +119,7 @@ class StagedNode:
     vector: bytes | None
     provider: str | None
     model: str | None
+    title: str = ""
 
 
 def of_document(db: Database, claim: Claim, document: str, level: int) -> list[StagedNode]:
@@ -139,7 +141,7 @@ def _read(db: Database, claim: Claim, statement: Any, values: Mapping[str, Any])
     about = {"head_id": claim.head_id, "generation": claim.generation, "tenant": claim.tenant}
     rows = db.read(lambda tx: tx.in_binary(statement, {**about, **values}))
     return [
-        StagedNode(row.key, row.text, row.level, row.document, row.result, row.provider, row.model)
+        StagedNode(row.key, row.text, row.level, row.document, row.result, row.provider, row.model, row.title)
         for row in rows
     ]
 

@@ -127,6 +127,22 @@ def _insert(tx: Tx, claim: Claim, statement: Any, rows: Sequence[Mapping[str, An
         tx.execute(statement, [location | {"position": n} | dict(row) for n, row in enumerate(rows)])
 
 
+DROP_STATE = delete(derived_state).where(
+    derived_state.c.head_id == bindparam("b_head"),
+    derived_state.c.generation == bindparam("b_generation"),
+    derived_state.c.level >= bindparam("b_level"),
+)
+
+
+def drop_state(tx: Tx, claim: Claim, level: int) -> None:
+    """State of this level and above is deleted: what phases left for each other, and none after them needs.
+
+    For the transaction that publishes.
+    """
+    values = {"b_head": claim.head_id, "b_generation": claim.generation, "b_level": level}
+    tx.execute(DROP_STATE, values)
+
+
 _live_document = exists().where(
     documents.c.tenant == derived_sources.c.tenant,
     documents.c.id == derived_sources.c.document,
@@ -176,6 +192,16 @@ def _of_keys(table: Table, *names: str) -> Iterable[Any]:
     ]
 
 
+# What is below a deleted node stays, and is on top from now on.
+NO_PARENT = (
+    update(derived_nodes)
+    .where(
+        derived_nodes.c.head_id == bindparam("b_head"),
+        derived_nodes.c.generation == bindparam("b_generation"),
+        key_in(derived_nodes.c.parent, bindparam("b_keys", type_=KeyList())),
+    )
+    .values(parent=None)
+)
 DROP = (
     *_of_keys(derived_nodes, "key"),
     *_of_keys(derived_sources, "node"),
@@ -183,9 +209,40 @@ DROP = (
 )
 
 
+# An edge may have a node of its own, named in its `data`: that has the ends of the edge in its own.
+_here = (
+    derived_edges.c.head_id == bindparam("b_head"),
+    derived_edges.c.generation == bindparam("b_generation"),
+)
+DATA_OF = select(derived_nodes.c.data).where(
+    derived_nodes.c.head_id == bindparam("b_head"),
+    derived_nodes.c.generation == bindparam("b_generation"),
+    key_in(derived_nodes.c.key, bindparam("b_keys", type_=KeyList())),
+)
+EDGES_FROM = select(derived_edges).where(
+    *_here, key_in(derived_edges.c.source, bindparam("b_keys", type_=KeyList()))
+)
+DROP_EDGE = delete(derived_edges).where(
+    *_here,
+    derived_edges.c.slice == bindparam("b_slice"),
+    derived_edges.c.epoch == bindparam("b_epoch"),
+    derived_edges.c.position == bindparam("b_position"),
+)
+
+
 def _drop(tx: Tx, head_id: int, generation: int, keys: Sequence[str]) -> None:
-    for statement in DROP if keys else ():
-        tx.execute(statement, {"b_head": head_id, "b_generation": generation, "b_keys": list(keys)})
+    if not keys:
+        return
+    where = {"b_head": head_id, "b_generation": generation}
+    data = [row.data or {} for row in tx.all(DATA_OF, where | {"b_keys": list(keys)})]
+    beginnings = sorted({str(each["source"]) for each in data if "source" in each and "target" in each})
+    dropped = frozenset(keys)
+    for edge in tx.all(EDGES_FROM, where | {"b_keys": beginnings}) if beginnings else ():
+        if (edge.data or {}).get("node") in dropped:
+            at = {"b_slice": edge.slice, "b_epoch": edge.epoch, "b_position": edge.position}
+            tx.execute(DROP_EDGE, where | at)
+    for statement in (NO_PARENT, *DROP):
+        tx.execute(statement, where | {"b_keys": list(keys)})
 
 
 OF_DOCUMENT = (

@@ -117,6 +117,13 @@ _of_generation = (nodes.c.head_id == bindparam("head_id"), nodes.c.generation ==
 _after = tuple_(nodes.c.slice, nodes.c.position) > tuple_(bindparam("slice"), bindparam("position"))
 _ORDER = (nodes.c.slice, nodes.c.position)
 
+# Whole maps, which are small: what is across documents, that of one document, those of all documents.
+_MAPS: Mapping[str, ColumnElement[bool]] = {
+    "across": nodes.c.document.is_(None),
+    "of_document": nodes.c.document == bindparam("document"),
+    "of_documents": nodes.c.document.is_not(None),
+}
+
 
 @functools.lru_cache(64)
 def _query(shape: filter_conditions.Shape, which: str) -> Select[Any]:
@@ -125,6 +132,9 @@ def _query(shape: filter_conditions.Shape, which: str) -> Select[Any]:
     ).where(*_of_generation)
     if which == "keys":
         return shown.where(key_in(nodes.c.key, bindparam("keys", type_=KeyList())))
+    if which in _MAPS:
+        order = (nodes.c.document, nodes.c.slice, nodes.c.position)
+        return shown.where(_MAPS[which]).order_by(*order).limit(bindparam("limit"))
     below = nodes.c.parent.is_(None) if which == "roots" else nodes.c.parent == bindparam("parent")
     if which == "document":
         below = and_(nodes.c.document == bindparam("document"), nodes.c.level == bindparam("level"))
@@ -182,6 +192,18 @@ class TreeReader:
         """The nodes of one level that are of this document alone."""
         own = {"document": document, "level": level}
         return self._nodes(tx, head, "document", own | _page(after, limit))
+
+    def across(self, tx: Tx, head: TreeHead, limit: int) -> list[DerivedNode]:
+        """The nodes that are of no single document, at most `limit`, in order."""
+        return self._nodes(tx, head, "across", {"limit": limit})
+
+    def of_documents(
+        self, tx: Tx, head: TreeHead, limit: int, document: str | None = None
+    ) -> list[DerivedNode]:
+        """The nodes that are of one document, or of any one, at most `limit`, by document and in order."""
+        own = {} if document is None else {"document": document}
+        which = "of_documents" if document is None else "of_document"
+        return self._nodes(tx, head, which, own | {"limit": limit})
 
     def named(self, tx: Tx, head: TreeHead, keys: Sequence[str]) -> dict[str, DerivedNode]:
         """The nodes with these keys that are not withheld."""
@@ -244,6 +266,50 @@ def sources_of(tx: Tx, head: TreeHead, node: str, limit: int) -> list[NodeSource
     """What the node was derived from, at most `limit` of it, by document and chunk."""
     values = {"head_id": head.head_id, "generation": head.generation, "node": node, "limit": limit}
     return [NodeSource(**row._asdict() | {"stale": bool(row.stale)}) for row in tx.all(SOURCES, values)]
+
+
+_ranked = (
+    select(
+        sources.c.node,
+        sources.c.document,
+        documents.c.title,
+        sources.c.version,
+        sources.c.first,
+        sources.c.last,
+        (~_is_current).label("stale"),
+        func.row_number()
+        .over(partition_by=sources.c.node, order_by=(sources.c.document, sources.c.first))
+        .label("rank"),
+        func.count().over(partition_by=sources.c.node).label("number"),
+    )
+    .join_from(
+        sources,
+        documents,
+        and_(documents.c.tenant == sources.c.tenant, documents.c.id == sources.c.document),
+    )
+    .where(
+        sources.c.head_id == bindparam("head_id"),
+        sources.c.generation == bindparam("generation"),
+        key_in(sources.c.node, bindparam("keys", type_=KeyList())),
+        ~documents.c.deleted,
+    )
+    .subquery()
+)
+FIRST_SOURCES = (
+    select(_ranked).where(_ranked.c.rank <= bindparam("most")).order_by(_ranked.c.node, _ranked.c.rank)
+)
+
+
+def first_sources(
+    tx: Tx, head: TreeHead, keys: Sequence[str], most: int
+) -> dict[str, tuple[int, list[NodeSource]]]:
+    """For each node how many sources it has, and the first `most` of them, by document and chunk."""
+    values = {"head_id": head.head_id, "generation": head.generation, "keys": list(keys), "most": most}
+    listed: dict[str, tuple[int, list[NodeSource]]] = {}
+    for row in tx.all(FIRST_SOURCES, values) if keys else ():
+        source = NodeSource(row.document, row.title, row.version, row.first, row.last, bool(row.stale))
+        listed.setdefault(row.node, (row.number, []))[1].append(source)
+    return listed
 
 
 COVERED = (

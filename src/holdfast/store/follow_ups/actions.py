@@ -25,9 +25,11 @@ from holdfast.store.base.dialect import now
 from holdfast.store.base.rows import literal
 from holdfast.store.base.schema import A_DELIVERY, actions, follow_ups, heads, one_of, runs
 from holdfast.store.base.schema import deliveries as sent
-from holdfast.store.follow_ups import deliveries
+from holdfast.store.follow_ups import deliveries, keeps
 from holdfast.store.protocol import generations, publish_seq, requests
 
+# The kind of actions that are about the collection as a whole (`keeps`), not about each document.
+KEEP = "keep"
 VISIT_BATCH = 500
 CANCELLED_AT_ONCE = 100
 _live_states = [literal(status) for status in sorted(LIVE)]
@@ -39,6 +41,7 @@ ACTIONS_OF = (
         actions.c.tenant == bindparam("tenant"),
         actions.c.collection == bindparam("collection"),
         actions.c.active,
+        actions.c.kind != KEEP,
     )
     .with_for_update(read=True)
 )
@@ -154,27 +157,32 @@ def add_action(
 
     After an interruption call it again with the same `token`: it recognises its action and continues its
     first pass. If `most` is given only so many documents are visited here; `unvisited` lists actions with
-    documents left. Without `existing`, ready documents get no follow-up until it is added again with it.
+    documents left. Without `existing`, ready documents get no follow-up until it is added again with it. One
+    of the kind `keep` has none at all: the sweep requests its runs.
     """
     Ask(kind=kind, subject="document:0", options=options, tenant=tenant, collection=collection).checked()
     mine = token or db.token()
     values: dict[str, Any] = {"b_tenant": tenant, "b_collection": collection, "b_kind": kind}
     values |= {"b_options": dict(options), "b_name": name, "b_secret": secret}
-    values["b_visited"] = 0 if existing else None
+    values["b_visited"] = 0 if existing and kind != KEEP else None
 
     def body(tx: Tx) -> int:
         row = tx.one(NEW_ACTION, values | {"b_pipeline": pipeline, "b_token": mine})
         if row is None:
             known_id: int = tx.execute(ACTION_BY_TOKEN, {"tenant": tenant, "token": mine}).scalar_one()
-            if existing:
+            if existing and kind == KEEP:
+                keeps.add_again(tx, known_id)
+            elif existing:
                 tx.execute(VISIT_AGAIN, {"b_action": known_id})
             return known_id
+        if kind == KEEP:
+            keeps.add(tx, row.id, tenant, collection, existing=existing)
         about = {"action": row.id, "collection": collection, "kind": kind}
         journal.write(tx, journal.entry(Verb.ADD_ACTION, "requested", tenant=tenant, actor=actor, data=about))
         return int(row.id)
 
     action_id = db.write("add_action", body)
-    if existing:
+    if existing and kind != KEEP:
         visit(db, action_id, most)
     return action_id
 
@@ -207,6 +215,7 @@ def remove_action(
     def body(tx: Tx) -> Outcome:
         if tx.execute(REMOVE_ACTION, {"b_tenant": tenant, "b_action": action_id}).rowcount != 1:
             return Landed() if tx.again else Fenced("unknown")
+        keeps.remove(tx, action_id)
         about = {"action": action_id}
         noted = journal.entry(Verb.REMOVE_ACTION, "requested", tenant=tenant, actor=actor, data=about)
         journal.write(tx, noted)

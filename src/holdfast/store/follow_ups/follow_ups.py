@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sqlalchemy import Row, Select, bindparam, func, literal, select
+from sqlalchemy import Row, Select, bindparam, func, literal, null, select
 
 from holdfast.core.records import Spent
 from holdfast.core.states import LIVE, Status
 from holdfast.store.base.database import Database, Tx
-from holdfast.store.base.schema import actions, deliveries, follow_ups, heads, runs, tasks
+from holdfast.store.base.schema import actions, deliveries, follow_ups, heads, keeps, runs, tasks
 from holdfast.store.follow_ups import deliveries as made
 from holdfast.store.money import payments
 
@@ -29,7 +29,8 @@ _joined = (
 class Action:
     """What a collection does with each document. `visiting` is true during its first pass over old documents.
 
-    `counts` is the number of its follow-ups by status. The secret is not included.
+    `counts` is the number of its follow-ups by status. The secret is not included. Of an action that keeps
+    something up to date, `due_at` is when its next run is requested, and `error` why the last was not.
     """
 
     id: int
@@ -38,6 +39,8 @@ class Action:
     name: str
     created_at: float
     visiting: bool
+    due_at: float | None = None
+    error: tuple[str, str] | None = None
     counts: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -61,7 +64,8 @@ class Action:
 
 
 ACTIONS = (
-    select(actions)
+    select(actions, keeps.c.due_at, keeps.c.error_code, keeps.c.error_message)
+    .select_from(actions.outerjoin(keeps, keeps.c.action_id == actions.c.id))
     .where(
         actions.c.tenant == bindparam("tenant"),
         actions.c.collection == bindparam("collection"),
@@ -82,7 +86,12 @@ COUNTS = (
 
 
 HOOKS = (
-    select(actions)
+    select(
+        actions,
+        null().label("due_at"),
+        null().label("error_code"),
+        null().label("error_message"),
+    )
     .where(actions.c.tenant == bindparam("tenant"), actions.c.kind == made.KIND, actions.c.active)
     .order_by(actions.c.collection, actions.c.id)
     .limit(SHOWN)
@@ -106,7 +115,10 @@ def hooks(db: Database, tenant: str) -> list[Action]:
 
 def _action(row: Row[Any], counts: Mapping[str, int]) -> Action:
     visiting = row.visited is not None
-    return Action(row.id, row.collection, row.options, row.name, row.created_at, visiting, counts)
+    error = None if row.error_code is None else (row.error_code, row.error_message or "")
+    return Action(
+        row.id, row.collection, row.options, row.name, row.created_at, visiting, row.due_at, error, counts
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,11 @@ The bundle's vectors are stored in the ledger as calls settled at no cost: under
 importing tenant, so that no other tenant can use them, and never over an existing call.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import Select, bindparam, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from holdfast.core import subjects
@@ -28,7 +29,7 @@ from holdfast.store.base.schema import tasks as task_table
 from holdfast.store.library import chunk_edits, document_values, documents, quotas
 from holdfast.store.library.collections import COLLECTION_KEPT, no_collection
 from holdfast.store.library.document_values import Description
-from holdfast.store.library.documents import BY_DIGEST, NEW, Document, DocumentDraft
+from holdfast.store.library.documents import BY_DIGEST, BY_EXTERNAL_IDS, NEW, Document, DocumentDraft
 from holdfast.store.library.quotas import UNLIMITED, Quota
 from holdfast.store.protocol import claims, generations, requests, tasks
 
@@ -108,15 +109,24 @@ class Arrival:
     token: str
 
 
+def _same(where: Mapping[str, Any], draft: DocumentDraft) -> tuple[Select[Any], dict[str, Any]]:
+    """The query for the document of the collection that is the draft's, and its values."""
+    if draft.external_id is None:
+        return BY_DIGEST, {**where, "digest": draft.source.digest}
+    return BY_EXTERNAL_IDS, {**where, "external_ids": [draft.external_id]}
+
+
 def open_document(
     db: Database, claim: Claim, arrival: Arrival, *, owner: str, ttl: float, quota: Quota = UNLIMITED
 ) -> Claim | Document | Fenced:
     """The right to stage and publish the document; or the existing one with the same content, which stays.
 
+    For a document with an external id, the existing one is that with the same id, whatever its content.
+
     An existing one that is neither published nor being indexed is opened again. QuotaExceededError if it
     exceeds the tenant's quota.
     """
-    where = {"tenant": claim.tenant, "collection": claim.collection, "digest": arrival.draft.source.digest}
+    where = {"tenant": claim.tenant, "collection": claim.collection}
 
     def body(tx: Tx) -> Claim | Document | Fenced:
         held = tasks.hold(tx, claim, change=False)
@@ -128,13 +138,15 @@ def open_document(
             return mine
         draft = arrival.draft
         if tx.one(NEW, documents.row_of(claim.tenant, claim.collection or "", draft)) is not None:
-            described = Description(draft.metadata or {}, draft.labels)
+            described = Description(draft.metadata or {}, draft.labels or ())
             document_values.put(tx, (claim.tenant, draft.id), claim.collection or "", described)
             chunk_edits.put_all(tx, (claim.tenant, draft.id), draft.edits)
-        row = tx.one(BY_DIGEST, where)
+        row = tx.one(*_same(where, draft))
         if row is None:
             raise StoreUnavailableError("a document with this content is being deleted; try again later")
         document = documents.of_row(row._asdict())
+        if document.digest != draft.source.digest:
+            return document
         ask = replace(arrival.ask, subject=subjects.of_document(document.id))
         head, _at = generations.locked_head(tx, ask)
         run, _life, _age = requests.latest(tx, head)

@@ -64,6 +64,7 @@ class DocumentQuery:
     limit: int = 100
     imported: bool | None = None  # only those without content here, or only the others
     filter: Filter | None = None
+    external_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +102,7 @@ def _page(
     by_status: bool,
     imported: bool | None,
     by_title: bool,
+    by_external_id: bool,
     follows: bool,
     passing: filter_conditions.Shape,
 ) -> Select[Any]:
@@ -113,6 +115,9 @@ def _page(
         query = query.where(_status == bindparam("status"))
     if imported is not None:
         query = query.where(_imported if imported else ~_imported)
+    if by_external_id:
+        same = documents.c.external_id == bindparam("external_id")
+        query = query.where(documents.c.external_id.is_not(None), same)
     if by_title:
         query = query.where(func.lower(documents.c.title).like(bindparam("q"), escape="/"))
     if passing != filter_conditions.EVERYTHING:
@@ -137,6 +142,8 @@ def page(db: Database, query: DocumentQuery) -> list[Listed]:
     if query.q:
         plain = query.q.lower().replace("/", "//").replace("%", "/%").replace("_", "/_")
         values["q"] = f"%{plain}%"
+    if query.external_id is not None:
+        values["external_id"] = query.external_id
     if (after := query.after) is not None:
         values["value"] = after.value
         values |= {} if query.sort is SortKey.ID else {"after": after.id}
@@ -147,6 +154,7 @@ def page(db: Database, query: DocumentQuery) -> list[Listed]:
         by_status=query.status is not None,
         imported=query.imported,
         by_title=bool(query.q),
+        by_external_id=query.external_id is not None,
         follows=after is not None,
         passing=passing.shape,
     )

@@ -70,6 +70,12 @@ HEADS = select(heads.c.id, heads.c.subject).where(
     heads.c.kind == subjects.INDEX,
     key_in(heads.c.subject, bindparam("subjects", type_=KeyList())),
 )
+WITH_CONTENTS = select(documents_table.c.id, documents_table.c.digest).where(
+    documents_table.c.tenant == bindparam("tenant"),
+    documents_table.c.collection == bindparam("collection"),
+    key_in(documents_table.c.digest, bindparam("digests", type_=KeyList())),
+    ~documents_table.c.deleted,
+)
 _titles = select(
     documents_table.c.id, documents_table.c.title, documents_table.c.name, documents_table.c.collection
 )
@@ -114,6 +120,14 @@ class LinkedDocument:
     title: str
     name: str
     collection: str
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """The documents around a document: those that contain it, and those inside it."""
+
+    parents: Sequence[LinkedDocument]
+    children: Sequence[LinkedDocument]
 
 
 def parents(db: Database, tenant: str, document_id: str, limit: int = 20) -> list[LinkedDocument]:
@@ -241,9 +255,10 @@ def link_by_content(
     for digest in members:
         if digest in ids:
             link(tx, tenant, name, ids[digest])
-    for digest in inside:
-        if digest in ids:
-            link(tx, tenant, ids[digest], name)
+    # A container may have an external id, and then others may have its content.
+    for row in tx.all(WITH_CONTENTS, values) if inside else ():
+        if row.digest in inside:
+            link(tx, tenant, row.id, name)
 
 
 def present(tx: Tx, container: Document, draft: DocumentDraft) -> tuple[Document, bool]:
@@ -280,7 +295,7 @@ def remove(
 def remove_in(
     tx: Tx, tenant: str, document_id: str, actor: str, access: DocumentAccess = EVERYTHING
 ) -> list[str]:
-    """As `remove`, inside the caller's transaction. Call `requests.delete` afterwards for each of them.
+    """As `remove`, inside the caller's transaction. Call `end_removal` afterwards with their ids.
 
     All heads are locked before the first is unpublished, as publications lock theirs before the collection.
     """
@@ -308,6 +323,13 @@ def remove_in(
             tx.execute(UNLINK_ALL, {"b_tenant": tenant, "b_parent": name})
             removed.append(name)
     return removed
+
+
+def end_removal(db: Database, tenant: str, document_ids: Sequence[str], actor: str) -> None:
+    """Nothing is left of these removed documents, whatever a publication in flight has added to them."""
+    for name in document_ids:
+        requests.delete(db, tenant, subjects.of_document(name), actor=actor)
+        document_values.forget(db, tenant, name)
 
 
 def _is_shown(tx: Tx, tenant: str, document_id: str, access: DocumentAccess) -> bool:

@@ -26,7 +26,7 @@ from holdfast.store.base.schema import heads
 from holdfast.store.follow_ups import actions
 from holdfast.store.library import document_requests, document_values, documents, member_moves
 from holdfast.store.library.collections import COLLECTION_KEPT, no_collection
-from holdfast.store.library.document_requests import CLASH, IndexRequest, Taken
+from holdfast.store.library.document_requests import IndexRequest, Taken
 from holdfast.store.library.documents import DOCUMENT, Document, no_document
 from holdfast.store.library.member_moves import MemberMoves
 from holdfast.store.library.quotas import UNLIMITED, Quota
@@ -70,9 +70,10 @@ def move(
 
     So are the documents that only it contains.
 
-    Nothing changes if the request is refused, or if a document of that collection has the same content:
-    Taken. NotFoundError if the document or one of the collections is deleted; GenerationMovedError if it is
-    not at the expected generation.
+    Its external id goes with it. Nothing changes if the request is refused, or if a document of that
+    collection has the same external id, or for one without an external id the same content: Taken.
+    NotFoundError if the document or one of the collections is deleted; GenerationMovedError if it is not at
+    the expected generation.
     """
     token = db.token()
 
@@ -115,10 +116,8 @@ def _move(
     expect(row.generation, expect_generation)
     if document.collection != seen.collection:
         raise _MovedError
-    name = {"tenant": document.tenant, "id": document.id}
-    where = name | {"collection": collection, "digest": document.digest}
-    if (other := tx.one(CLASH, where)) is not None:
-        return Taken(str(other.id))
+    if (other := document_requests.clash(tx, document, collection, document.digest)) is not None:
+        return other
     family = MemberMoves()
     if document.collection != collection:
         family = member_moves.locked(tx, document, collection, order.request.access)

@@ -1,7 +1,4 @@
-"""Documents added and changed, each together with its index request, in one transaction.
-
-Two uploads of the same bytes into one collection race for one row of a unique index, and the loser gets the
-winner's document.
+"""Documents changed together with their index request, in one transaction. `document_additions` adds them.
 
 A request locks the head first and then reads the document's row; deleting ends the head's work before it
 removes the row, and again after that. So a request for a document that is being deleted either sees no row,
@@ -18,7 +15,7 @@ from typing import Any
 from sqlalchemy import Boolean, Select, bindparam, exc, select, update
 
 from holdfast.core import decide, filters
-from holdfast.core.errors import BadRequestError, KeyRestrictedError, StoreUnavailableError
+from holdfast.core.errors import ConflictError, KeyRestrictedError, StoreUnavailableError
 from holdfast.core.filters import Filter
 from holdfast.core.records import Ask, RequestResult, expect
 from holdfast.core.states import Disposition, Status
@@ -26,10 +23,10 @@ from holdfast.store.base.database import Database, Tx
 from holdfast.store.base.dialect import now
 from holdfast.store.base.schema import documents as table
 from holdfast.store.library import chunk_edits, document_passwords, document_values, documents, quotas
-from holdfast.store.library.collections import COLLECTION_KEPT, no_collection
 from holdfast.store.library.document_values import Description
 from holdfast.store.library.documents import (
     BY_DIGEST,
+    BY_EXTERNAL_IDS,
     DOCUMENT,
     DOCUMENT_LOCKED,
     NEW,
@@ -104,63 +101,6 @@ def unchanged(document: Document, reason: str) -> RequestResult:
     return RequestResult(Disposition.UNCHANGED, reason, *head)
 
 
-@dataclass(frozen=True, slots=True)
-class AddedDocument:
-    """The result of a draft: the document with its content, and the result of the request for it."""
-
-    document: Document
-    answer: RequestResult
-    is_new: bool
-
-
-def add(
-    db: Database,
-    tenant: str,
-    collection: str,
-    drafts: Sequence[DocumentDraft],
-    request: IndexRequest,
-    quota: Quota = UNLIMITED,
-    *,
-    copied: str | None = None,
-) -> dict[str, AddedDocument]:
-    """By the draft's id, a new document or the existing one with that content; each is requested.
-
-    One transaction for all: no document exists without a request. NotFoundError if the collection, or the
-    document that is `copied`, is deleted meanwhile; QuotaExceededError if they exceed the tenant's quota,
-    which is this one unless it has its own.
-    """
-
-    def body(tx: Tx) -> dict[str, AddedDocument]:
-        if tx.one(COLLECTION_KEPT, {"tenant": tenant, "id": collection}) is None:
-            raise no_collection(collection)
-        added: dict[str, AddedDocument] = {}
-        for draft in sorted(drafts, key=lambda one: one.source.digest):
-            document = insert_or_get(tx, tenant, collection, draft)
-            if document is None:
-                raise _GoneError
-            is_new = document.id == draft.id
-            if not is_new and not request.access.shows(document):
-                raise BadRequestError(
-                    "a document of this collection already has the same content", code="same_content"
-                )
-            answer = requested(tx, document, request)
-            added[draft.id] = AddedDocument(asked_for(document, answer), answer, is_new=is_new)
-            if not is_new:
-                _check_as_read(tx, document)
-                tx.execute(OWNED, {"b_tenant": tenant, "b_id": document.id})
-        if any(each.is_new for each in added.values()):
-            quotas.check(tx, tenant, quota)
-        # Last: a publication waits for this row while it holds its head.
-        if copied is not None and tx.one(STAYS, {"tenant": tenant, "id": copied}) is None:
-            raise no_document(copied)
-        return added
-
-    for _ in range(TRIES):
-        with contextlib.suppress(_GoneError):
-            return db.write("add_documents", body)
-    raise busy()
-
-
 def busy() -> StoreUnavailableError:
     """The error for losing every race against deletions and changes."""
     return StoreUnavailableError("documents with this content are being added and deleted; try again later")
@@ -169,15 +109,19 @@ def busy() -> StoreUnavailableError:
 def insert_or_get(tx: Tx, tenant: str, collection: str, draft: DocumentDraft) -> Document | None:
     """The new document of the draft, or the live one of the collection that has its content.
 
-    None if that one is being deleted.
+    For a draft with an external id, the one that has this id. None if that one is being deleted.
     """
     row = tx.one(NEW, row_of(tenant, collection, draft))
     if row is not None:
-        name, described = (tenant, draft.id), Description(draft.metadata or {}, draft.labels)
+        name, described = (tenant, draft.id), Description(draft.metadata or {}, draft.labels or ())
         document_values.put(tx, name, collection, described)
         chunk_edits.put_all(tx, name, draft.edits)
         return documents.without_head(row)
-    row = tx.one(BY_DIGEST, {"tenant": tenant, "collection": collection, "digest": draft.source.digest})
+    where = {"tenant": tenant, "collection": collection}
+    if draft.external_id is not None:
+        row = tx.one(BY_EXTERNAL_IDS, where | {"external_ids": [draft.external_id]})
+        return None if row is None else documents.of_row(row._asdict())
+    row = tx.one(BY_DIGEST, where | {"digest": draft.source.digest})
     if row is None:
         return None
     document_passwords.put(tx, tenant, row.id, draft.password)
@@ -205,12 +149,12 @@ def asked_for(document: Document, answer: RequestResult) -> Document:
     )
 
 
-class _GoneError(Exception):
-    """The document was deleted or changed at the same moment; the transaction was rolled back."""
+class ChangedMeanwhileError(Exception):
+    """A document was deleted or changed at the same moment; the transaction must be tried again."""
 
 
 LIVE = select(table.c.id).where(table.c.tenant == bindparam("tenant"), table.c.id == bindparam("id"), _live)
-CONTENT = LIVE.with_only_columns(table.c.digest, table.c.options)
+CONTENT = LIVE.with_only_columns(table.c.digest, table.c.options, table.c.edits)
 # Such a document, and so its bytes, stay until the transaction ends.
 STAYS = LIVE.with_for_update(read=True)
 
@@ -228,18 +172,26 @@ OWNED = (
 
 
 def is_as_read(tx: Tx, document: Document) -> bool:
-    """True if the document is not deleted, and has the content and options that it had when it was read."""
+    """True if the document is not deleted, and has the content, options and edits that it had when read."""
     row = tx.one(CONTENT, {"tenant": document.tenant, "id": document.id})
-    return row is not None and (row.digest, row.options or {}) == (document.digest, document.options or {})
+    read = (document.digest, document.options or {}, document.edits)
+    return row is not None and (row.digest, row.options or {}, row.edits) == read
 
 
-def _check_as_read(tx: Tx, document: Document) -> None:
+def is_changed(before: Document, locked: Document) -> bool:
+    """True if a request for the document as it was before would miss what it is now, or its title moved."""
+    return any(
+        getattr(before, name) != getattr(locked, name) for name in ("options", "title", "digest", "edits")
+    )
+
+
+def check_as_read(tx: Tx, document: Document) -> None:
     """Return if the document was neither deleted nor changed before its head was locked.
 
     Otherwise the request, which is for the content as it was read, would replace the newer one.
     """
     if not is_as_read(tx, document):
-        raise _GoneError
+        raise ChangedMeanwhileError
 
 
 def ask(db: Database, document: Document, request: IndexRequest) -> RequestResult:
@@ -255,13 +207,13 @@ def ask(db: Database, document: Document, request: IndexRequest) -> RequestResul
         current = _there(tx, name) if has_changed else document
         answer = requested(tx, current, request)
         has_changed = True
-        _check_as_read(tx, current)
+        check_as_read(tx, current)
         if request.access.only is not None:
             request.access.check(_there(tx, name))
         return answer
 
     for _ in range(TRIES):
-        with contextlib.suppress(_GoneError):
+        with contextlib.suppress(ChangedMeanwhileError):
             return db.write("ask_document", body)
     raise busy()
 
@@ -285,15 +237,27 @@ CLASH = select(table.c.id).where(
     table.c.collection == bindparam("collection"),
     table.c.digest == bindparam("digest"),
     table.c.id != bindparam("id"),
+    table.c.external_id.is_(None),
     _live,
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """Another document of the collection has this content."""
+    """Another document of the collection has this content, or this external id."""
 
     document_id: str
+    same: str = "content"
+
+
+def clash(tx: Tx, document: Document, collection: str, digest: str) -> Taken | None:
+    """The document of the collection beside which this one, with this content, cannot exist."""
+    where = {"tenant": document.tenant, "collection": collection}
+    if document.external_id is None:
+        row = tx.one(CLASH, where | {"digest": digest, "id": document.id})
+        return None if row is None else Taken(str(row.id))
+    row = tx.one(BY_EXTERNAL_IDS, where | {"external_ids": [document.external_id]})
+    return None if row is None or row.id == document.id else Taken(str(row.id), "external_id")
 
 
 def set_source(
@@ -311,16 +275,21 @@ def set_source(
     QuotaExceededError if its growth exceeds the tenant's quota.
     """
     name = {"tenant": document.tenant, "id": document.id}
-    where = name | {"collection": document.collection, "digest": source.digest}
     values = {f"b_{name}": value for name, value in dataclasses.asdict(source).items()}
+    has_changed = False
 
     def body(tx: Tx) -> RequestResult | Taken:
-        if (other := tx.one(CLASH, where)) is not None:
-            return Taken(str(other.id))
-        answer = requested(tx, dataclasses.replace(document, **dataclasses.asdict(source)), request)
+        nonlocal has_changed
+        current = _there(tx, name) if has_changed else document
+        if (other := clash(tx, current, current.collection, source.digest)) is not None:
+            return other
+        answer = requested(tx, dataclasses.replace(current, **dataclasses.asdict(source)), request)
         if answer.disposition is Disposition.REFUSED:
             return answer
         before = _locked(tx, name)
+        if (before.options, before.edits) != (current.options, current.edits):
+            has_changed = True
+            raise ChangedMeanwhileError  # by someone else, before we locked it: the request is without that
         request.access.check(before)
         request.access.check_changed(dataclasses.replace(before, **dataclasses.asdict(source)))
         tx.execute(SET_SOURCE, values | {"b_tenant": document.tenant, "b_id": document.id})
@@ -331,9 +300,9 @@ def set_source(
 
     for _ in range(TRIES):
         # Another document got this content at the same time: the next try shows which.
-        with contextlib.suppress(exc.IntegrityError):
+        with contextlib.suppress(exc.IntegrityError, ChangedMeanwhileError):
             return db.write("set_source", body)
-    return db.write("set_source", body)
+    raise busy()
 
 
 CHANGE = (
@@ -357,6 +326,7 @@ def change(
     metadata: Mapping[str, Any] | None = None,
     labels: Sequence[str] | None = None,
     password: str | None = None,
+    external_id: str | None = None,
     actor: str = "",
     request: IndexRequest,
     expect_generation: int | None = None,
@@ -368,7 +338,7 @@ def change(
 
     New options are requested in the same transaction; if that is refused nothing changes, not even the title.
     NotFoundError if the document is deleted meanwhile, GenerationMovedError if it is not at the expected
-    generation.
+    generation, ConflictError if another document has the external id.
     """
     name = {"tenant": document.tenant, "id": document.id}
 
@@ -388,10 +358,11 @@ def change(
             # Before the row, in the same order as a publication. Readers cache titles by `publish_seq`.
             publish_seq.bump(tx, document.tenant, before.collection)
         locked = _locked(tx, name)
-        if (locked.options, locked.title, locked.digest) != (before.options, before.title, before.digest):
-            raise _GoneError  # changed by someone else before we locked it
-        _describe(tx, locked, new_title, metadata, labels, request.access, actor)
+        if is_changed(before, locked):
+            raise ChangedMeanwhileError  # changed by someone else before we locked it
+        describe(tx, locked, new_title, metadata, labels, request.access, actor)
         document_passwords.put(tx, document.tenant, document.id, password)
+        _put_external_id(tx, locked, external_id)
         if title is None and options is None:
             return unchanged(before, "metadata") if password is None else answer
         values = {"b_title": new_title, "b_given": title is not None, "b_options": chosen or None}
@@ -399,12 +370,33 @@ def change(
         return answer
 
     for _ in range(TRIES):
-        with contextlib.suppress(_GoneError):
+        # Another document got this external id at the same time: the next try shows which.
+        with contextlib.suppress(ChangedMeanwhileError, exc.IntegrityError):
             return db.write("change_document", body)
     raise StoreUnavailableError("the document's options are being changed by others; try again later")
 
 
-def _describe(
+SET_EXTERNAL_ID = (
+    update(table)
+    .where(table.c.tenant == bindparam("b_tenant"), table.c.id == bindparam("b_id"), _live)
+    .values(external_id=bindparam("b_external_id"), updated_at=now())
+)
+
+
+def _put_external_id(tx: Tx, locked: Document, external_id: str | None) -> None:
+    """The locked document has this external id, if there is one, and belongs to whoever uses that."""
+    if external_id is None or external_id == locked.external_id:
+        return
+    renamed = dataclasses.replace(locked, external_id=external_id)
+    if (other := clash(tx, renamed, locked.collection, locked.digest)) is not None:
+        message = f"document {other.document_id} of this collection has this external_id"
+        raise ConflictError(message, code="same_external_id")
+    name = {"b_tenant": locked.tenant, "b_id": locked.id}
+    tx.execute(SET_EXTERNAL_ID, name | {"b_external_id": external_id})
+    tx.execute(OWNED, name)
+
+
+def describe(
     tx: Tx,
     locked: Document,
     title: str,

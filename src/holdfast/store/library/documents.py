@@ -58,6 +58,7 @@ class Document:
     title: str
     title_given: bool
     name: str
+    external_id: str | None
     source: str
     url: str | None
     etag: str | None
@@ -118,10 +119,19 @@ _live = ~documents.c.deleted
 DOCUMENT = _FOUND.where(documents.c.tenant == bindparam("tenant"), documents.c.id == bindparam("id"), _live)
 # Its row stays as it is until the transaction ends; the head is locked before, if at all.
 DOCUMENT_LOCKED = DOCUMENT.with_for_update(of=documents)
+# Documents with an external id are told apart by that, and may have equal contents.
+_by_content = and_(documents.c.external_id.is_(None), _live)
 BY_DIGEST = _FOUND.where(
     documents.c.tenant == bindparam("tenant"),
     documents.c.collection == bindparam("collection"),
     documents.c.digest == bindparam("digest"),
+    _by_content,
+)
+BY_EXTERNAL_IDS = _FOUND.where(
+    documents.c.tenant == bindparam("tenant"),
+    documents.c.collection == bindparam("collection"),
+    documents.c.external_id.is_not(None),
+    key_in(documents.c.external_id, bindparam("external_ids", type_=KeyList())),
     _live,
 )
 PAGE = (
@@ -138,13 +148,13 @@ BY_NAMES = _FOUND.where(
     documents.c.tenant == bindparam("tenant"),
     documents.c.collection == bindparam("collection"),
     key_in(documents.c.name, bindparam("names", type_=KeyList())),
-    _live,
+    _by_content,
 )
 BY_DIGESTS = _FOUND.where(
     documents.c.tenant == bindparam("tenant"),
     documents.c.collection == bindparam("collection"),
     key_in(documents.c.digest, bindparam("digests", type_=KeyList())),
-    _live,
+    _by_content,
 )
 
 
@@ -192,7 +202,10 @@ def page(db: Database, tenant: str, collection: str, *, after: str = "", limit: 
 
 
 def by_names(db: Database, tenant: str, collection: str, names: Container[str]) -> dict[str, list[Document]]:
-    """The documents of a collection with these file names; for the same name, the latest last."""
+    """The documents of a collection with these file names; for the same name, the latest last.
+
+    Only those without an external id: what another system names is not a file of ours.
+    """
     values = {"tenant": tenant, "collection": collection, "names": list(names)}
     by_name: dict[str, list[Document]] = {}
     for row in db.look(BY_NAMES, values):
@@ -201,9 +214,17 @@ def by_names(db: Database, tenant: str, collection: str, names: Container[str]) 
 
 
 def by_digests(db: Database, tenant: str, collection: str, digests: Container[str]) -> dict[str, Document]:
-    """The documents of a collection with one of these contents."""
+    """The documents of a collection with one of these contents, and without an external id."""
     values = {"tenant": tenant, "collection": collection, "digests": list(digests)}
     return {row.digest: _document(row) for row in db.look(BY_DIGESTS, values)}
+
+
+def by_external_ids(
+    db: Database, tenant: str, collection: str, external_ids: Container[str]
+) -> dict[str, Document]:
+    """The documents of a collection with these external ids."""
+    values = {"tenant": tenant, "collection": collection, "external_ids": list(external_ids)}
+    return {row.external_id: _document(row) for row in db.look(BY_EXTERNAL_IDS, values)}
 
 
 NEW = upsert(documents).values(created_at=now(), updated_at=now()).on_conflict_do_nothing().returning(*_ROW)
@@ -218,11 +239,12 @@ class DocumentDraft:
     source: DocumentSource
     options: Mapping[str, Any] | None = None
     metadata: Mapping[str, Any] | None = None
-    labels: Sequence[str] = ()
+    labels: Sequence[str] | None = None
     password: str | None = field(default=None, repr=False)
     title_given: bool = True
     # As they were where it is copied from.
     edits: Sequence[ChunkEdit] = ()
+    external_id: str | None = None
 
 
 def row_of(tenant: str, collection: str, draft: DocumentDraft) -> dict[str, Any]:
@@ -235,8 +257,9 @@ def row_of(tenant: str, collection: str, draft: DocumentDraft) -> dict[str, Any]
         "title_given": draft.title_given,
         "options": dict(draft.options) if draft.options else None,
         "metadata": dict(draft.metadata) if draft.metadata else None,
-        "labels": list(draft.labels) or None,
+        "labels": list(draft.labels or ()) or None,
         "password": draft.password,
+        "external_id": draft.external_id,
         "edits": chunk_edits.fingerprint(edit.mark for edit in draft.edits),
         **{name: getattr(draft.source, name) for name in DocumentSource.__dataclass_fields__},
     }

@@ -25,6 +25,7 @@ DOCUMENTS = (
         documents.c.id,
         documents.c.title,
         documents.c.name,
+        documents.c.external_id,
         documents.c.source,
         documents.c.url,
         documents.c.etag,

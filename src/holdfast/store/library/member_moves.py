@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from holdfast.store.base.database import Tx
 from holdfast.store.library import document_members, document_requests, documents, quotas
-from holdfast.store.library.document_requests import CLASH, DocumentAccess, IndexRequest
+from holdfast.store.library.document_requests import DocumentAccess, IndexRequest
 from holdfast.store.library.documents import DOCUMENT, Document, DocumentDraft, source_of
 from holdfast.store.library.quotas import Quota
 
@@ -36,12 +36,11 @@ def locked(tx: Tx, container: Document, collection: str, access: DocumentAccess)
             if row is None or row.collection != container.collection:
                 continue
             document = documents.of_row(row._asdict())
-            where = {"tenant": document.tenant, "id": child, "collection": collection}
             if not access.shows(document):
                 family.hidden.append((parent, document))
             elif (
                 document_members.is_only_here(tx, document.tenant, parent, child)
-                and tx.one(CLASH, where | {"digest": document.digest}) is None
+                and document_requests.clash(tx, document, collection, document.digest) is None
             ):
                 family.moving.append(document)
                 waiting.append(child)

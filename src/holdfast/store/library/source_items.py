@@ -26,7 +26,6 @@ from holdfast.store.base.database import Database, Tx
 from holdfast.store.base.dialect import KeyList, key_in, now
 from holdfast.store.base.schema import documents as documents_table
 from holdfast.store.base.schema import source_items as table
-from holdfast.store.base.schema import sources as sources_table
 from holdfast.store.library import (
     document_members,
     document_requests,
@@ -93,11 +92,15 @@ class ItemDraft:
 
 @dataclass(frozen=True, slots=True)
 class TakenItem:
-    """What became of an item: its document, and what the index was asked to do, if anything."""
+    """What became of an item: its document, and what the index was asked to do, if anything.
+
+    `removed` are the documents that are gone because the item has another one now.
+    """
 
     change: ItemChange
     document_id: str
     answer: RequestResult | None = None
+    removed: Sequence[str] = ()
 
 
 _COLUMNS = [table.c[name] for name in ItemRecord.__dataclass_fields__]
@@ -185,6 +188,27 @@ class RefusedItemError(WorkError):
     code = "item_refused"
 
 
+class _RemovedDocuments:
+    """The documents that the tries of a transaction have removed; one try may have been rolled back."""
+
+    def __init__(self, tenant: str) -> None:
+        self._tenant = tenant
+        self._ids: dict[str, None] = {}
+
+    def add(self, ids: Sequence[str]) -> None:
+        self._ids |= dict.fromkeys(ids)
+
+    def gone(self, tx: Tx) -> list[str]:
+        """Those that are gone once this try is committed, or since one whose answer was lost."""
+        names = ({"tenant": self._tenant, "id": each} for each in self._ids)
+        return [name["id"] for name in names if tx.one(documents.DOCUMENT, name) is None]
+
+
+def actor_of(source: str) -> str:
+    """The name under which a source removes documents."""
+    return f"source:{source}"
+
+
 def record_of(row: Row[Any]) -> ItemRecord:
     """The item of a row."""
     return ItemRecord(**row._asdict() | {"state": ItemState(row.state)})
@@ -211,16 +235,20 @@ def take(
 ) -> TakenItem | Fenced:
     """The item has its document, which is requested if its bytes are new; both in one transaction.
 
-    RefusedItemError, QuotaExceededError and the like leave everything as it was.
+    RefusedItemError, QuotaExceededError and the like leave everything as it was. Call
+    `document_members.end_removal` afterwards for the documents that are gone.
     """
     source = sources.id_of(claim.subject)
+    removed = _RemovedDocuments(claim.tenant)
 
     def body(tx: Tx) -> TakenItem | Fenced:
         held = tasks.hold(tx, claim, change=False)
         if isinstance(held, Fenced | Landed):
             return held if isinstance(held, Fenced) else Fenced("finished")
         check_there(tx, claim, source)
-        return put(tx, (claim.tenant, source), claim, draft, request, quota)
+        taken = put(tx, (claim.tenant, source), claim, draft, request, quota)
+        removed.add(taken.removed)
+        return dataclasses.replace(taken, removed=removed.gone(tx))
 
     return tried(db, "take_item", body)
 
@@ -253,7 +281,7 @@ def put(
     if document is not None and document.digest == draft.document.source.digest:
         taken = TakenItem(_counted(before, claim), document.id)
     elif document is not None:
-        taken = _changed(tx, document, draft, request, quota, claim)
+        taken = _changed(tx, document, draft, request, quota, actor_of(source))
     else:
         taken = _added(tx, tenant, collection, draft, request, quota)
         change = ItemChange.NEW
@@ -313,15 +341,15 @@ def _locked(tx: Tx, tenant: str, document_id: str) -> Document | None:
 
 
 def _changed(
-    tx: Tx, document: Document, draft: ItemDraft, request: IndexRequest, quota: Quota, claim: Claim
+    tx: Tx, document: Document, draft: ItemDraft, request: IndexRequest, quota: Quota, actor: str
 ) -> TakenItem:
     """The item's own document has the new bytes; or the item shares the document that has them already."""
     source = draft.document.source
     where = {"tenant": document.tenant, "collection": document.collection, "id": document.id}
     if tx.one(CLASH, where | {"digest": source.digest}) is not None:
         taken = _added(tx, document.tenant, document.collection, draft, request, quota)
-        document_members.remove_in(tx, document.tenant, document.id, claim.owner)
-        return dataclasses.replace(taken, change=ItemChange.CHANGED)
+        removed = document_members.remove_in(tx, document.tenant, document.id, actor)
+        return dataclasses.replace(taken, change=ItemChange.CHANGED, removed=removed)
     new = dataclasses.asdict(source)
     answer = document_requests.requested(tx, dataclasses.replace(document, **new), request)
     _check(answer)
@@ -398,23 +426,21 @@ def set_state(db: Database, claim: Claim, external_ids: Sequence[str], state: It
 def remove(db: Database, claim: Claim, item: ItemRecord, *, delete_document: bool) -> Sequence[str] | Fenced:
     """The item is gone, and with `delete_document` its document if the source may delete it.
 
-    The ids of the documents that are gone: that one, and those that only it contained.
+    The ids of the documents that are gone: that one, and those that only it contained. Call
+    `document_members.end_removal` afterwards for them.
     """
     tenant, collection = claim.tenant, claim.collection or ""
-    gone: list[str] = []
+    removed = _RemovedDocuments(tenant)
 
     def body(tx: Tx) -> Sequence[str] | Fenced:
         held = tasks.hold(tx, claim, change=False)
         if isinstance(held, Fenced | Landed):
-            return held if isinstance(held, Fenced) else gone
+            return held if isinstance(held, Fenced) else removed.gone(tx)
         if delete_document and (document := own_document(tx, tenant, collection, item)) is not None:
-            gone[:] = [
-                *gone,
-                *document_members.remove_in(tx, tenant, document.id, f"source:{item.source}"),
-            ]
+            removed.add(document_members.remove_in(tx, tenant, document.id, actor_of(item.source)))
         where = {"b_tenant": tenant, "b_source": item.source, "b_external_id": item.external_id}
         tx.execute(FORGET, where)
-        return gone
+        return removed.gone(tx)
 
     return db.write("remove_item", body, relaxed=True)
 
@@ -431,47 +457,3 @@ def forget(db: Database, claim: Claim, external_ids: Sequence[str]) -> Outcome:
         return Landed()
 
     return db.write("forget_items", body, relaxed=True)
-
-
-OF_DOCUMENT = (
-    select(
-        table.c.external_id,
-        table.c.url,
-        table.c.state,
-        sources_table.c.id,
-        sources_table.c.name,
-        sources_table.c.type,
-    )
-    .select_from(
-        table.outerjoin(
-            sources_table,
-            (sources_table.c.tenant == table.c.tenant)
-            & (sources_table.c.id == table.c.source)
-            & sources_table.c.removal.is_(None),
-        )
-    )
-    .where(table.c.tenant == bindparam("tenant"), table.c.document == bindparam("document"))
-    .order_by(table.c.source, table.c.external_id)
-    .limit(bindparam("limit"))
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """Where a document came from: an item of a source, or an upload with an external id (no source)."""
-
-    external_id: str
-    url: str | None
-    state: ItemState
-    source_id: str | None
-    source_name: str
-    source_type: str
-
-
-def of_document(db: Database, tenant: str, document_id: str, limit: int = 20) -> list[Origin]:
-    """The items that the document was made of."""
-    values = {"tenant": tenant, "document": document_id, "limit": limit}
-    return [
-        Origin(row.external_id, row.url, ItemState(row.state), row.id, row.name or "", row.type or "")
-        for row in db.look(OF_DOCUMENT, values)
-    ]

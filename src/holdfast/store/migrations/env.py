@@ -3,7 +3,7 @@
 from alembic import context
 
 from holdfast.store.base import dialect
-from holdfast.store.base.migrate import VERSION_TABLE
+from holdfast.store.base.revisions import VERSION_TABLE
 from holdfast.store.base.schema import metadata
 
 engine = context.config.attributes["engine"]

@@ -49,6 +49,14 @@ def by_run(tx: Tx, runs: Collection[str]) -> dict[str, Spent]:
     }
 
 
+PROVIDERS = select(orders.c.provider).where(orders.c.run_id == bindparam("run_id")).distinct()
+
+
+def providers_of(tx: Tx, run_id: str) -> tuple[str, ...]:
+    """The providers that a run has ordered from, sorted."""
+    return tuple(sorted(row.provider for row in tx.all(PROVIDERS, {"run_id": run_id})))
+
+
 @dataclass(frozen=True, slots=True)
 class OrderPayment:
     """An order of a run: what it carried, its outcome, and what the provider charged."""

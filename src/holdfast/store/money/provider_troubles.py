@@ -18,7 +18,11 @@ from holdfast.store.base.schema import provider_troubles as table
 
 SHOWN_FOR = 900.0
 MOST_REASON = 300
-PARTS = {"embeddings": "embedding provider"}
+PARTS = {
+    "embeddings": "embedding provider",
+    "chat/completions": "language model provider",
+    "rerank": "reranker",
+}
 _ERRNO = re.compile(r"^(connect|name|tls): (\[Errno -?\d+\] )?")
 _SAID = {"connect": "", "name": "its name cannot be resolved: ", "tls": "TLS failed: "}
 
@@ -47,7 +51,7 @@ class Trouble:
     @property
     def sentence(self) -> str:
         """Which provider fails, how, and how often it was tried."""
-        part = PARTS.get(self.endpoint, "language model provider")
+        part = PARTS.get(self.endpoint, "document service")
         if not self.tries:
             return f"{part} {self.provider}: {self.what}"
         attempts = "1 attempt" if self.tries == 1 else f"{self.tries:,} attempts"

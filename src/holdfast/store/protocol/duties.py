@@ -206,7 +206,8 @@ NEXT_PHASE = Together(phases.GO_ON, phases.INSERT_PLANNING, journal.WRITE)
 def mend_stranded(db: Database, goes_on: Callable[[str], bool]) -> int:
     """No live run is without an open task. One whose slices are not all done has failed.
 
-    Any other is published, or its next phase is planned if `goes_on` says so for its kind.
+    Any other is published, or its next phase is planned if `goes_on` says so for its kind: by a task, which a
+    process that knows the kind claims, and which publishes with what the kind writes if there is no phase.
     """
     stranded = db.read(lambda tx: tx.all(STRANDED))
     return sum(_mend(db, row.head_id, row.id, goes_on) for row in stranded)

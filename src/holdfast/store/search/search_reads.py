@@ -385,6 +385,12 @@ class StoredChunk(NamedTuple):
         """True if a person replaced the text."""
         return EDIT in (self.data or ())
 
+    @property
+    def fields(self) -> Mapping[str, Any]:
+        """What the steps of a flow made of it, as far as the flow publishes it."""
+        fields = (self.data or {}).get("fields")
+        return fields if isinstance(fields, Mapping) else {}
+
 
 _document = func.substr(heads.c.subject, len(subjects.DOCUMENT) + 1)
 

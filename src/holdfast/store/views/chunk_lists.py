@@ -49,6 +49,12 @@ class ListedChunk:
         return [str(each) for each in headings] if isinstance(headings, list) else []
 
     @property
+    def fields(self) -> dict[str, Any]:
+        """What the steps of a flow made of it, by name."""
+        parts = (self.data.get(name) for name in ("other_fields", "fields"))
+        return {name: value for part in parts if isinstance(part, dict) for name, value in part.items()}
+
+    @property
     def id(self) -> str:
         """Names the chunk as long as the document has its text; where that is helps to find it."""
         return f"{self.digest}.{self.slice}.{self.position}"

@@ -25,8 +25,10 @@ from sqlalchemy import (
     bindparam,
     case,
     cast,
+    exists,
     func,
     literal_column,
+    or_,
     select,
     update,
 )
@@ -39,7 +41,7 @@ from holdfast.store.base.database import Database, Tx
 from holdfast.store.base.dialect import KeyList, Numbers, key_in, now
 from holdfast.store.base.journal_order import comes_after, comes_up_to, is_open, is_settled
 from holdfast.store.base.rows import literal
-from holdfast.store.base.schema import charges, heads, journal, runs, tasks
+from holdfast.store.base.schema import charges, heads, journal, orders, runs, tasks
 from holdfast.store.base.schema import provider_troubles as troubles
 from holdfast.store.money import payments, provider_troubles
 from holdfast.store.money.provider_troubles import Trouble
@@ -353,12 +355,17 @@ def _standings_of(many: Any, several: Any, within: Any) -> Select[Any]:
         .where(charges.c.run_id == runs.c.id, charges.c.sort != literal("in_doubt"))
         .scalar_subquery()
     )
-    # The provider that a live run needs, if it does not respond.
+    # The provider that a live run needs, or has ordered from, if it does not respond.
+    ordered = exists().where(orders.c.run_id == runs.c.id, orders.c.provider == troubles.c.provider)
     trouble = (
         select(several(*(troubles.c[name] for name in _TROUBLE)))
         .where(
             runs.c.status.in_([literal(status) for status in sorted(LIVE)]),
-            troubles.c.provider == runs.c.options["provider"].as_string(),
+            or_(
+                troubles.c.provider == runs.c.options["provider"].as_string(),
+                # Without this the runs in it would be all runs, not the one that is asked for.
+                ordered.correlate(runs, troubles),
+            ),
             troubles.c.last_at > now() - provider_troubles.SHOWN_FOR,
         )
         .limit(1)

@@ -13,7 +13,7 @@ from sqlalchemy import Row, bindparam, func, literal_column, select, tuple_
 from holdfast.core import gaps, progress, subjects
 from holdfast.core.gaps import Gap
 from holdfast.core.records import Chunk, Head, RunRecord, Spent, Task
-from holdfast.core.states import TaskState
+from holdfast.core.states import LIVE, TaskState
 from holdfast.store.base import journal, rows
 from holdfast.store.base.database import Database, Tx
 from holdfast.store.base.dialect import now
@@ -311,6 +311,8 @@ class Story:
     runs: tuple[RunDetail, ...]
     tasks: Mapping[str, tuple[TaskDetail, ...]]
     spent: Mapping[str, Spent] = field(default_factory=dict)
+    # Those that the latest run has ordered from, while it is live.
+    providers: tuple[str, ...] = ()
 
 
 def story(db: Database, head_id: int, *, limit: int = RUNS_SHOWN) -> Story | None:
@@ -328,7 +330,10 @@ def story(db: Database, head_id: int, *, limit: int = RUNS_SHOWN) -> Story | Non
             run_id: _spent(sum((one.spent for one in some), Spent()), bill.get(run_id))
             for run_id, some in by_run.items()
         }
-        return Story(rows.head(row), noted, details, by_run, spent)
+        latest = details[0].run if details else None
+        live = latest is not None and latest.status in LIVE
+        providers = payments.providers_of(tx, latest.id) if live and latest is not None else ()
+        return Story(rows.head(row), noted, details, by_run, spent, providers)
 
     return db.read(body)
 

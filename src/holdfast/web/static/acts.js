@@ -109,10 +109,18 @@ function replace(button) {
   field.click();
 }
 
+// An option that has parts is sent whole; null, which is the default, if it has none.
+function group(form, name) {
+  const parts = [...form.querySelectorAll(`[data-within="${name}"]`)].filter((each) => each.value);
+  return parts.length ? Object.fromEntries(parts.map((each) => [each.name, each.value])) : null;
+}
+
 function options(form) {
   const found = {};
   for (const field of form.querySelectorAll("[data-was]")) {
-    if (field.value !== field.dataset.was) found[field.name] = field.dataset.number === undefined ? field.value : Number(field.value);
+    if (field.value === field.dataset.was) continue;
+    if (field.dataset.within) found[field.dataset.within] = group(form, field.dataset.within);
+    else found[field.name] = field.dataset.number === undefined ? field.value : Number(field.value);
   }
   return found;
 }
@@ -167,7 +175,9 @@ async function send(form, method, path, body) {
   sending.set(form, sent);
   try {
     const estimate = form.dataset.fingerprint;
-    const { body: told } = await call(method, path, estimate ? { ...body, estimate } : body);
+    // A form that was filled for one version changes no later one.
+    const seen = form.dataset.generation ? { "If-Match": `"${form.dataset.generation}"` } : {};
+    const { body: told } = await call(method, path, estimate ? { ...body, estimate } : body, seen);
     form.closest("dialog")?.close();
     // What was typed while the answer was on its way belongs to the next request.
     if (!form.dataset.inside && JSON.stringify(values(form)) === sent) form.reset();
@@ -179,7 +189,8 @@ async function send(form, method, path, body) {
     else if (told.job_id) location.assign(`/jobs/${told.job_id}`);
     else changed();
   } catch (problem) {
-    wrong(form, problem.message);
+    const moved = problem.error?.code === "generation_moved" && form.dataset.generation;
+    wrong(form, moved ? "The document has changed since you opened this passage. Nothing was saved: copy your text, close this, and edit the new version." : problem.message);
     if (problem.error?.active) active(beside(button), problem.error);
   } finally {
     button.removeAttribute("aria-busy");
@@ -194,6 +205,7 @@ function edit(button) {
   const form = document.getElementById("edit-passage-form");
   wrong(form, "");
   form.dataset.form = button.dataset.edit;
+  form.dataset.generation = button.dataset.generation;
   form.elements.text.value = button.closest("li").querySelector(".passage").textContent;
   form.closest("dialog").showModal();
 }

@@ -28,7 +28,7 @@ function dollars(amount) {
 }
 
 function cost(told) {
-  if (told.replayed) return `Replayed, cost nothing (saved ${dollars(told.cost.saved)})`;
+  if (told.replayed && !told.cost.tokens) return `Replayed, cost nothing (saved ${dollars(told.cost.saved)})`;
   if (told.refused && !told.cost.tokens) return "Cost nothing";
   return told.cost.paid === null ? "Paid: the price of the model is not known" : `Paid ${dollars(told.cost.paid)}`;
 }
@@ -114,8 +114,17 @@ class AnswerBox {
     const viewer = element("details", "", { class: "viewer" });
     viewer.append(element("summary", told.page === null ? "Show the passage" : `Show page ${told.page}`));
     viewer.addEventListener("toggle", () => this.view(viewer, told, at), { once: true });
-    item.append(element("span", `[${told.n}] `, { class: "quiet" }), link, element("p", told.quote, { class: "snippet small" }), viewer);
+    // A report of the knowledge graph rests on several passages: each is a link of its own.
+    if (told.node) link.href = `/collections/${told.collection}/graph?community=${told.node}`;
+    item.append(element("span", `[${told.n}] `, { class: "quiet" }), link, element("p", told.quote, { class: "snippet small" }), ...(told.passages || []).map((one) => this.passage(one)), viewer);
     return item;
+  }
+
+  passage(one) {
+    const at = one.chunk.split("@")[1];
+    const line = element("p", "From ", { class: "small quiet" });
+    line.append(element("a", one.page === null ? one.title : `${one.title}, page ${one.page}`, { href: `/documents/${one.document_id}?at=${at}#c-${at.replace(".", "-")}` }));
+    return line;
   }
 
   // The page with the passage marked; of a document without pages, the passage.
@@ -156,6 +165,7 @@ class AnswerBox {
     this.again.hidden = !told.replayed;
     const words = [cost(told)];
     if (told.unknown_citations) words.push(`${told.unknown_citations} unknown ${told.unknown_citations === 1 ? "citation" : "citations"} removed`);
+    for (const notice of told.notices || []) words.push(notice.message);
     this.foot.textContent = words.join(" · ");
     if (told.reason) this.warn(REASONS[told.reason] || told.reason);
   }
@@ -194,6 +204,7 @@ export function begin(main) {
       return;
     }
     const body = { question, collections: form.elements.collection.value === "*" ? button.dataset.askHere.split(" ") : [form.elements.collection.value] };
+    if (form.elements.mode.value !== "hybrid") body.mode = form.elements.mode.value;
     const filter = form.elements.filter.value.trim();
     try {
       if (filter) body.filter = JSON.parse(filter);

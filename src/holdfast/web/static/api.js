@@ -12,8 +12,8 @@ export class Refused extends Error {
 const CALL_SECONDS = 90;
 const PART_SECONDS = 20;
 
-export async function call(method, path, body) {
-  const headers = { "X-Holdfast-Page": "1" };
+export async function call(method, path, body, more = {}) {
+  const headers = { "X-Holdfast-Page": "1", ...more };
   const form = body instanceof FormData;
   if (body !== undefined && !form) headers["Content-Type"] = "application/json";
   let answer;

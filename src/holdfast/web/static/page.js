@@ -4,6 +4,7 @@ import * as acts from "./acts.js";
 import * as answers from "./answers.js";
 import { part } from "./api.js";
 import * as documents from "./documents.js";
+import * as graph from "./graph.js";
 import { calmly, soon } from "./frames.js";
 import { children, parsed } from "./morph.js";
 import * as places from "./places.js";
@@ -109,6 +110,7 @@ document.addEventListener("keydown", (key) => {
 });
 acts.begin(refresh);
 answers.begin(main);
+graph.begin(main);
 // From a document back to the list as it was left.
 const home = main.querySelector("[data-list]");
 if (home) {

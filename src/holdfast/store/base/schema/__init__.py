@@ -13,6 +13,7 @@ from holdfast.store.base.schema.derived import (
     derived_sources,
     derived_state,
 )
+from holdfast.store.base.schema.flows import flows, step_outputs
 from holdfast.store.base.schema.follow_ups import (
     A_DELIVERY,
     A_LIVE_ONE,
@@ -20,6 +21,7 @@ from holdfast.store.base.schema.follow_ups import (
     deliveries,
     findings,
     follow_ups,
+    keeps,
 )
 from holdfast.store.base.schema.jobs import A_DELETION, A_JOB, job_results
 from holdfast.store.base.schema.journal import journal
@@ -75,12 +77,14 @@ __all__ = [
     "documents",
     "duties",
     "findings",
+    "flows",
     "follow_ups",
     "heads",
     "idempotency",
     "installation",
     "job_results",
     "journal",
+    "keeps",
     "lines",
     "metadata",
     "one_of",
@@ -93,6 +97,7 @@ __all__ = [
     "runs",
     "source_items",
     "sources",
+    "step_outputs",
     "tasks",
     "throttles",
     "turns",

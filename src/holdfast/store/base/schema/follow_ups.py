@@ -47,6 +47,23 @@ actions = Table(
     ),
 )
 
+# What an action `keep` knows of its collection. `seen_seq`: the `publish_seq` up to which it saw changes.
+# `changed_at`: the first change that no run was requested for yet. `due_at`: when to request one. The error
+# is why the last request was refused.
+keeps = Table(
+    "holdfast_keeps",
+    metadata,
+    Column("action_id", ForeignKey("holdfast_actions.id"), nullable=False),
+    Column("tenant", Text, nullable=False),
+    Column("collection", Text, nullable=False),
+    Column("seen_seq", BigInteger, nullable=False),
+    Column("changed_at", Double),
+    Column("due_at", Double),
+    Column("error_code", Text),
+    Column("error_message", Text),
+    PrimaryKeyConstraint("action_id", name="holdfast_one_keep_per_action"),
+)
+
 follow_ups = Table(
     "holdfast_follow_ups",
     metadata,

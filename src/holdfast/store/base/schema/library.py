@@ -42,6 +42,8 @@ documents = Table(
     # False if nobody gave a title: then it is the one in the file, or the name of the file.
     Column("title_given", Boolean, nullable=False, server_default=text("true")),
     Column("name", Text, nullable=False, server_default=""),
+    # What the system that it comes from calls it. Documents that have one may have the same content.
+    Column("external_id", Bytewise),
     Column("source", Text, nullable=False),
     Column("url", Text),
     Column("etag", Text),
@@ -80,7 +82,17 @@ documents = Table(
         "collection",
         "digest",
         unique=True,
-        **where("NOT deleted"),
+        sqlite_where=text("external_id IS NULL AND deleted = 0"),
+        postgresql_where=text("external_id IS NULL AND NOT deleted"),
+    ),
+    Index(
+        "holdfast_one_live_document_per_external_id",
+        "tenant",
+        "collection",
+        "external_id",
+        unique=True,
+        sqlite_where=text("external_id IS NOT NULL AND deleted = 0"),  # as statements spell it for SQLite
+        postgresql_where=text("external_id IS NOT NULL AND NOT deleted"),
     ),
     Index("holdfast_documents_collection", "tenant", "collection", "id"),
     Index("holdfast_documents_name", "tenant", "collection", "name"),

@@ -52,9 +52,9 @@ sources = Table(
 )
 
 # One item of a source, and the document that was made of it; several items with the same bytes share one.
-# `source` is the id of a source, or for uploads with an external id `collection:<id>`. `version` is that of
-# the content which the document has; empty: unknown. `look` is the generation of the look that wrote the row
-# last, and `change` what it found: so a look that is taken up again counts each item once.
+# `version` is that of the content which the document has; empty: unknown. `look` is the generation of the
+# look that wrote the row last, and `change` what it found: so a look that is taken up again counts each item
+# once. (The external id of an upload is on its document: there is no item without a source.)
 source_items = Table(
     "holdfast_source_items",
     metadata,

@@ -1,0 +1,204 @@
+"""`holdfast flow`: check, estimate, diff, apply, list and show the user's own steps of indexing."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from holdfast.api.flows import CheckedFlow, FlowEstimate, FlowResponse
+from holdfast.bootstrap import AppServices
+from holdfast.cli import context, costs, terminal
+from holdfast.cli.exit_codes import CommandError, Exit
+from holdfast.kinds.flows import source_tree
+from holdfast.kinds.flows.faults import FlowError
+from holdfast.kinds.flows.steps import Flow
+from holdfast.service import formatting
+from holdfast.service.estimates import Estimate
+from holdfast.service.requests import RequestContext
+
+MOST_FILES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class FlowFile:
+    """A file of a flow: its text, and the schemas beside it that the text names."""
+
+    name: str
+    source: str
+    files: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The collection that is to be indexed by a flow, and what that may cost."""
+
+    collection: str | None
+    tenant: str
+    yes: bool
+    max_cost: float | None
+
+
+def read(path: Path) -> FlowFile:
+    """The file, with the JSON files beside it that it names; CommandError if it cannot be read."""
+    try:
+        if str(path) == "-":
+            return FlowFile("standard input", sys.stdin.read(), {})
+        if path.stat().st_size > 4 * source_tree.MOST_BYTES:
+            message = (
+                f"{path} has {path.stat().st_size:,} bytes; a flow has at most {source_tree.MOST_BYTES:,}"
+            )
+            raise CommandError(message, Exit.USAGE, code="bad_flow")
+        source = path.read_text("utf-8")
+        beside = [each for each in sorted(path.parent.glob("*.json")) if each.name in source and each != path]
+        return FlowFile(
+            str(path), source, {each.name: each.read_text("utf-8") for each in beside[:MOST_FILES]}
+        )
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandError(f"{path} cannot be read ({error})", Exit.USAGE, code="bad_flow") from error
+
+
+def check(path: Path, *, as_json: bool) -> Exit:
+    """Every fault of the file is on standard output; the exit code says whether there are any."""
+    file = read(path)
+    with context.services(None) as services:
+        try:
+            flow = services.flows.check(file.source, file.files)
+        except FlowError as error:
+            if as_json:
+                faults = [
+                    {name: getattr(each, name) for name in ("line", "column", "message", "suggestion")}
+                    for each in error.faults
+                ]
+                terminal.show_json({"ok": False, "id": None, "steps": [], "faults": faults})
+                return Exit.USAGE
+            console = terminal.console()
+            for fault in error.faults:
+                hint = f"; did you mean {fault.suggestion}?" if fault.suggestion is not None else ""
+                console.print(
+                    f"{file.name}:{fault.line}:{fault.column}: {fault.message}{hint}",
+                    markup=False,
+                    soft_wrap=True,
+                )
+            return Exit.USAGE
+    if as_json:
+        terminal.show_json(CheckedFlow.of(flow).model_dump(mode="json"))
+    else:
+        steps = ", ".join(
+            step.kind if step.kind == step.name else f"{step.kind} {step.name}" for step in flow.steps
+        )
+        terminal.console().print(f"{flow.id} is right: {steps}", markup=False)
+    return Exit.OK
+
+
+def estimate(path: Path, collection: str, *, tenant: str, as_json: bool) -> None:
+    """What each step would cost is on standard output."""
+    file = read(path)
+    with context.services(None) as services:
+        flow, estimated = _estimated(services, file, tenant, collection)
+    if as_json:
+        terminal.show_json(FlowEstimate.of(estimated, collection, flow).model_dump(mode="json"))
+        return
+    console = terminal.console()
+    console.print(f"estimate for {collection} with {flow.id}: {costs.sentence(estimated)}", markup=False)
+    _show_steps(console, estimated)
+
+
+def _estimated(services: AppServices, file: FlowFile, tenant: str, collection: str) -> tuple[Flow, Estimate]:
+    flow = services.flows.check(file.source, file.files)
+    return flow, services.estimates().of_collection(tenant, collection, flow=flow)
+
+
+def _show_steps(console: Console, estimated: Estimate) -> None:
+    table = terminal.table("step", "paid calls", "reused", "cost", numbers=("paid calls", "reused", "cost"))
+    for name, forecast in estimated.steps.items():
+        price = formatting.paid(forecast.cost, forecast.unpriced_calls)
+        table.add_row(*terminal.cells(name, forecast.calls, forecast.known_calls, price))
+    if estimated.steps:
+        console.print(table)
+
+
+def diff(path: Path, collection: str, *, tenant: str, as_json: bool) -> None:
+    """What becomes of each step is on standard output, and what it would cost."""
+    file = read(path)
+    with context.services(None) as services:
+        flow, estimated = _estimated(services, file, tenant, collection)
+        options = services.collections.get(tenant, collection).options
+        changes = services.flows.changes(tenant, flow, options)
+    if as_json:
+        shown = FlowEstimate.of(estimated, collection, flow).model_dump(mode="json")
+        listed = [
+            {"kind": each.kind, "name": each.name, "change": each.change, "details": list(each.details)}
+            for each in changes
+        ]
+        terminal.show_json({**shown, "against": options.get("flow"), "changes": listed})
+        return
+    console = terminal.console()
+    console.print(f"{options.get('flow') or 'no flow'} → {flow.id}", markup=False)
+    for each in changes:
+        console.print(f"  {each.sentence}", markup=False, soft_wrap=True)
+    console.print(f"estimate: {costs.sentence(estimated)}", markup=False)
+    _show_steps(console, estimated)
+
+
+def apply(path: Path, target: Target, *, as_json: bool) -> Exit:
+    """The version is stored, and the collection indexed by it unless a person declined the price."""
+    file = read(path)
+    console = terminal.console(quiet=as_json)
+    wish = RequestContext(target.tenant, context.actor(), max_cost=costs.nano_dollars(target.max_cost))
+    changed = None
+    with context.services(None) as services:
+        if target.collection is not None:
+            flow, estimated = _estimated(services, file, target.tenant, target.collection)
+            agreed = costs.agreed(
+                console, estimated, f"{target.collection} with {flow.id}", yes=target.yes or as_json
+            )
+            if not agreed:
+                return Exit.REFUSED
+        applied = services.flows.apply(wish, file.source, file.files)
+        if target.collection is not None:
+            options = {"flow": applied.stored.id}
+            changed = services.collections.change(wish, target.collection, options=options)
+    if as_json:
+        more = None if changed is None else {"requested": changed.requested, "to_follow": changed.to_follow}
+        shown = FlowResponse.of(applied.stored).model_dump(mode="json")
+        terminal.show_json({"flow": shown, "created": applied.created, "collection": more})
+        return Exit.OK
+    console.print(
+        f"{applied.stored.id} {'applied' if applied.created else 'was applied before'}", markup=False
+    )
+    if changed is not None:
+        more_text = f", {changed.to_follow} more to follow" if changed.to_follow else ""
+        count = formatting.count(changed.requested, "document")
+        console.print(f"indexing {count}{more_text}; see: holdfast status", markup=False)
+    return Exit.OK
+
+
+def listed(tenant: str, *, as_json: bool) -> None:
+    """The flows are on standard output."""
+    with context.services(None) as services:
+        flows = services.flows.all(tenant)
+        users: dict[str, list[str]] = {}
+        for collection in services.collections.all(tenant):
+            users.setdefault(str(collection.options.get("flow") or ""), []).append(collection.id)
+    if as_json:
+        rows = [
+            {"id": each.id, "flow": each.name, "version": each.version, "collections": users.get(each.id, [])}
+            for each in flows
+        ]
+        terminal.show_json(rows)
+        return
+    table = terminal.table("flow", "version", "collections", numbers=("version",))
+    for each in flows:
+        table.add_row(*terminal.cells(each.name, each.version, ", ".join(users.get(each.id, []))))
+    terminal.console().print(table if flows else "no flows; apply one with: holdfast flow apply FILE")
+
+
+def show(flow_id: str, *, tenant: str, as_json: bool) -> None:
+    """The text of the flow is on standard output."""
+    with context.services(None) as services:
+        stored = services.flows.get(tenant, flow_id)
+    if as_json:
+        terminal.show_json(FlowResponse.of(stored).model_dump(mode="json"))
+    else:
+        sys.stdout.write(stored.source if stored.source.endswith("\n") else f"{stored.source}\n")

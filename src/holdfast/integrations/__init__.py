@@ -1,0 +1,1 @@
+"""Holdfast for other programs: its documents, in this process or behind the HTTP API, and retrievers."""
