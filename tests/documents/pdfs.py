@@ -20,11 +20,12 @@ class Sheet:
     rotate: int = 0
 
 
-def make(pages, *, title=None, password=None, bookmarks=(), info=None, xmp=None):
+def make(pages, *, title=None, password=None, bookmarks=(), info=None, xmp=None, inherited=None):
     """A PDF whose pages are `Sheet`s, lists of (size, x, y, text) or plain strings, set line by line.
 
     `bookmarks` are (title, page) of its outline, or (title, page, bookmarks below). `info` has more
-    entries of the Info dictionary, `xmp` is its packet.
+    entries of the Info dictionary, `xmp` is its packet. `inherited` is the size of all pages, which then
+    stands in the page tree alone.
     """
     sheets = [page if isinstance(page, Sheet) else Sheet(_placed(page)) for page in pages]
     book = _Book(password)
@@ -39,8 +40,9 @@ def make(pages, *, title=None, password=None, bookmarks=(), info=None, xmp=None)
         stream = book.stream(b"".join(_shown(line, codes) for line in sheet.lines) + drawn)
         own = [book.add(_field(field)) for field in sheet.fields]
         fields += own
-        kids.append(book.add(_page(sheet, tree, stream, font, own)))
-    book.objects[tree - 1] = b"<</Type/Pages/Count %d/Kids[%s]>>" % (len(kids), _references(kids))
+        kids.append(book.add(_page(sheet, tree, stream, font, own, None if inherited else (612, 792))))
+    size = b"/MediaBox[0 0 %g %g]" % inherited if inherited else b""
+    book.objects[tree - 1] = b"<</Type/Pages/Count %d/Kids[%s]%s>>" % (len(kids), _references(kids), size)
     book.objects[font - 1] = _font(book, codes)
     extra = b"/Outlines %d 0 R" % _outlines(book, bookmarks, kids) if bookmarks else b""
     if fields:
@@ -75,13 +77,16 @@ def scan(pages=1):
     return book.bytes(book.add(b"<</Type/Catalog/Pages 1 0 R>>"), None)
 
 
-def _page(sheet, tree, stream, font, fields):
-    extra = b"/CropBox[%g %g %g %g]" % sheet.crop if sheet.crop else b""
+def _page(sheet, tree, stream, font, fields, size):
+    extra = b"/MediaBox[0 0 %g %g]" % size if size else b""
+    extra += b"/CropBox[%g %g %g %g]" % sheet.crop if sheet.crop else b""
     extra += b"/Annots[%s]" % _references(fields) if fields else b""
     extra += b"/Rotate %d" % sheet.rotate if sheet.rotate else b""
-    return (
-        b"<</Type/Page/Parent %d 0 R/MediaBox[0 0 612 792]/Contents %d 0 R"
-        b"/Resources<</Font<</F1 %d 0 R>>>>%s>>" % (tree, stream, font, extra)
+    return b"<</Type/Page/Parent %d 0 R/Contents %d 0 R/Resources<</Font<</F1 %d 0 R>>>>%s>>" % (
+        tree,
+        stream,
+        font,
+        extra,
     )
 
 
@@ -148,6 +153,31 @@ def pictured(pages):
         b" ".join(b"%d 0 R" % kid for kid in kids),
     )
     return book.bytes(book.add(b"<</Type/Catalog/Pages %d 0 R>>" % tree), None)
+
+
+def unmapped(lines, shift=0):
+    """A PDF as old TeX wrote it: its font has pictures of letters, and no names that say which they are.
+
+    `shift` is added to the codes, which are those of ASCII without it.
+    """
+    book = _Book(None)
+    glyph = book.stream(b"500 0 0 0 450 700 d1 0 0 450 700 re f")
+    names = b"".join(b"/a%d %d 0 R" % (code, glyph) for code in range(256))
+    differences = b"/Differences[0 %s]" % b"".join(b"/a%d" % code for code in range(256))
+    font = book.add(
+        b"<</Type/Font/Subtype/Type3/FontBBox[0 0 500 700]/FontMatrix[.001 0 0 .001 0 0]/FirstChar 0"
+        b"/LastChar 255/Widths[%s]/CharProcs<<%s>>/Encoding<<%s>>/Resources<<>>>>"
+        % (b"500 " * 256, names, differences)
+    )
+    shown = b"".join(
+        b"BT /F1 10 Tf 1 0 0 1 72 %d Tm <%s> Tj ET\n"
+        % (740 - 14 * at, bytes((ord(letter) + shift) % 256 for letter in line).hex().encode())
+        for at, line in enumerate(lines)
+    )
+    number = len(book.objects) + 3
+    kid = book.add(_page(Sheet([]), number, book.stream(shown), font, [], (612, 792)))
+    assert book.add(b"<</Type/Pages/Count 1/Kids[%d 0 R]>>" % kid) == number
+    return book.bytes(book.add(b"<</Type/Catalog/Pages %d 0 R>>" % number), None)
 
 
 def _jpeg(wide, high, data, grey):

@@ -4,7 +4,7 @@ import pytest
 
 from holdfast.core import gaps
 from holdfast.documents.parse.records import GapReason, Quality
-from tests.documents import scans
+from tests.documents import pdfs, scans, scores
 
 
 def text_page(seed):
@@ -30,6 +30,21 @@ def test_a_stamp_does_not_make_a_scan_a_page_of_text(read):
 def test_a_blank_or_short_page_is_no_gap(read, page):
     """Nothing is drawn on it that could be text."""
     assert read(scans.pdf([text_page(1), page]))[1][1].gap is None
+
+
+def test_letters_without_names_are_read_by_their_codes(read):
+    """Old TeX files have such fonts; what reads as words is no gap, and OCR has nothing to do."""
+    lines = text_page(7)
+    (page,) = read(pdfs.unmapped(lines))[1]
+    assert (page.quality, page.gap) == (Quality.TEXT, None)
+    assert scores.recall(" ".join(lines).split(), scores.words_of([page])) >= 0.95
+
+
+@pytest.mark.parametrize("shift", [-29, 3, 130])
+def test_codes_that_mean_nothing_are_a_gap_and_not_indexed(read, shift):
+    """The numbers of glyphs, another order of the alphabet, another code: nobody pays for rubbish."""
+    (page,) = read(pdfs.unmapped(text_page(7), shift))[1]
+    assert (page.blocks, page.gap) == ((), GapReason.NO_TEXT_LAYER)
 
 
 def test_a_picture_of_a_page_is_told_wherever_it_stands(read):

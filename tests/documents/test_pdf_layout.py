@@ -82,6 +82,20 @@ def test_a_sentence_cut_by_the_end_of_a_column_is_one_paragraph(read):
     assert [block.text.count("document and goes on") for block in blocks] == [1]
 
 
+@pytest.mark.parametrize("size", [(595, 842), (1190, 842)], ids=["A4", "A3 across"])
+def test_a_page_whose_size_stands_in_the_page_tree_is_read_whole(read, size):
+    """XeTeX writes the size of its pages once, for all of them; nothing on them lies outside."""
+    words = known_words(14, 300)
+    page = [
+        (10, 40 + column * (size[0] - 80) / 2, size[1] - 30 - 14 * row, " ".join(words[at : at + 3]))
+        for at in range(0, 300, 3)
+        for column, row in [divmod(at // 3, 50)]
+    ]
+    _outline, pages = read(pdfs.make([page], inherited=size))
+    assert scores.recall(words, scores.words_of(pages)) == 1.0
+    assert scores.order(words, scores.words_of(pages)) >= 0.98
+
+
 def test_text_outside_the_visible_page_is_not_read(read):
     """A print-proof line beside the CropBox is for the printer; the text inside stays as it is."""
     texts = Prose(13).paragraphs(3)

@@ -121,3 +121,51 @@ def test_words_with_explanations_and_addresses_are_no_tables(read):
     lines += [(10, 400, 700 - 12 * at, word) for at, word in enumerate(["Bob", "A Road", "Leeds"])]
     lines = sorted(lines, key=lambda line: -line[2])
     assert rows_of(read(pdfs.make([lines]))[1]) == []
+
+
+def index_lines(seed, left):
+    """A column of an index: words, dots or a gap, and pages."""
+    draw = Prose(seed).random
+    for at in range(40):
+        word = "".join(draw.choices("abcdefghij", k=draw.randint(3, 9)))
+        pages = f"{10 * seed + at}, {100 * seed + at}"
+        if at % 3:
+            yield 8, left, 720 - 12 * at, f"{word} {'. ' * draw.randint(1, 6)}{pages}"
+        else:
+            yield from ((8, left, 720 - 12 * at, word), (8, left + 100, 720 - 12 * at, pages))
+
+
+def test_an_index_in_three_columns_is_read_column_by_column(read):
+    """Its lines stand beside each other as cells do, but each column was drawn by itself."""
+    lines = [line for at in range(3) for line in index_lines(at + 1, 60 + 170 * at)]
+    _outline, pages = read(pdfs.make([lines]))
+    assert rows_of(pages) == []
+    expected = " ".join(line[3] for line in lines).split()
+    assert scores.order(expected, scores.words_of(pages)) >= 0.98
+
+
+def test_a_table_of_short_cells_is_one_even_if_it_was_drawn_column_by_column(read):
+    """Its cells are a word or a number each; the table above it was drawn row by row."""
+    above = pdf_layouts.table(CITIES, LEFTS, ruled=False)
+    below = pdf_layouts.table(CITIES, LEFTS, ruled=False, top=300)
+    lines = [*above.lines, *sorted(below.lines, key=lambda line: (line[1], -line[2]))]
+    rows = rows_of(read(pdfs.make([lines]))[1])
+    assert [scores.under_header(CITIES, half) for half in (rows[:5], rows[5:])] == [1.0, 1.0]
+
+
+def test_the_numbers_of_lines_in_the_margins_make_no_table(read):
+    """A manuscript for reviewers has its text between the numbers of its lines."""
+    prose = Prose(9)
+    texts = [prose.sentence()[: prose.random.randint(50, 80)] for _ in range(40)]
+    lines = [
+        line
+        for at, text in enumerate(texts)
+        for line in (
+            (9, 30, 720 - 13 * at, str(101 + at)),
+            (9, 90, 720 - 13 * at, text),
+            (9, 560, 720 - 13 * at, str(141 + at)),
+        )
+    ]
+    _outline, pages = read(pdfs.make([lines]))
+    assert rows_of(pages) == []
+    assert scores.order(" ".join(texts).split(), scores.words_of(pages)) == 1.0

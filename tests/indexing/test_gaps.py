@@ -7,7 +7,7 @@ from holdfast.core.states import Status
 from holdfast.service import explanations
 from holdfast.store.protocol import tasks
 from holdfast.store.views import reads
-from tests.documents import scans
+from tests.documents import pdfs, scans
 from tests.indexing.install import IndexingInstall
 
 
@@ -38,6 +38,12 @@ def test_a_document_with_scanned_pages_is_ready_with_gaps(install):
     assert run.gaps == document.gaps
     story = reads.story(install.db, document.head_id)
     assert "Page 2 has no text; install OCR to read it." in explanations.advise(story).sentence
+
+
+def test_a_document_of_characters_without_meaning_fails_and_costs_nothing(install, meter):
+    """Every page has a text layer, and none of it is text."""
+    document = install.indexed(pdfs.unmapped(scans.lines(1, 20), shift=130), "book.pdf")
+    assert (install.run(document).error_code, meter.totals().exchanges) == ("no_text", 0)
 
 
 def test_gaps_over_several_slices_are_one(install):

@@ -27,17 +27,26 @@ SAMPLED = 200
 # As many characters, spaces included, that a page surely has enough letters.
 SURELY_ENOUGH = 300
 MOST_OBJECTS = 5000
+# The letters of unmapped characters that are looked at; a page with hardly anything else is rubbish.
+MOST_LETTERS = 1000
+NOTHING_MAPPED = 0.8
+_VOWELS = frozenset("aeiou")
 
 
 def is_unread(page: pdfium.PdfPage, text: pdfium.PdfTextPage, whole: str) -> bool:
     """True if a page shows text that its text layer does not have; `whole` is that layer."""
     letters = sum(map(str.isalnum, whole[: 10 * ENOUGH]))
     if letters >= ENOUGH:
-        return _unmapped(text) >= UNMAPPED
+        return _is_garbled(text, UNMAPPED)
     images, paths = _drawn(page)
     if images >= (MOSTLY_IMAGE if letters else SOME_IMAGE):
         return True
-    return (not letters and paths >= OUTLINED) or (letters > 0 and _unmapped(text) >= UNMAPPED)
+    return (not letters and paths >= OUTLINED) or (letters > 0 and _is_garbled(text, UNMAPPED))
+
+
+def is_rubbish(text: pdfium.PdfTextPage) -> bool:
+    """True if hardly a character of an unread page has a meaning: nothing of it is worth indexing."""
+    return _is_garbled(text, NOTHING_MAPPED)
 
 
 def seems_unread(page: pdfium.PdfPage, text: pdfium.PdfTextPage) -> bool:
@@ -53,6 +62,30 @@ def grey(page: pdfium.PdfPage) -> Any:
         return bitmap.to_pil().convert("L")
     finally:
         bitmap.close()
+
+
+def _is_garbled(text: pdfium.PdfTextPage, share: float) -> bool:
+    """True if as many characters have no meaning in Unicode, and their codes are no text either.
+
+    Old TeX files have fonts without names for their letters, in which the codes are still those of ASCII.
+    """
+    return _unmapped(text) >= share and not _is_ascii_text(text)
+
+
+def _is_ascii_text(text: pdfium.PdfTextPage) -> bool:
+    """True if the unmapped characters are words of Latin letters: ASCII, with vowels among them."""
+    count = lower = vowels = others = 0
+    for index in range(text.count_chars()):
+        if raw.FPDFText_HasUnicodeMapError(text, index) != 1:
+            continue
+        letter = chr(min(0x10FFFF, raw.FPDFText_GetUnicode(text, index)))
+        count += 1
+        lower += "a" <= letter <= "z"
+        vowels += letter in _VOWELS
+        others += not " " <= letter <= "~"
+        if count == MOST_LETTERS:
+            break
+    return lower >= max(20, 0.1 * count) and 0.25 <= vowels / lower <= 0.6 and others <= 0.1 * count
 
 
 def _unmapped(text: pdfium.PdfTextPage) -> float:

@@ -241,10 +241,12 @@ def _page(document: pdfium.PdfDocument, number: int) -> PageText:
                 parts = [PagePart(tuple(_lines(text, whole)))]
             if fields := pdf_forms.rows(document, page):
                 parts.append(PagePart(rows=fields))
-            _left, low, _right, high = page.get_cropbox()
+            _left, low, _right, high = page.get_bbox()
             if not page_quality.is_unread(page, text, whole):
                 return PageText(tuple(parts), low, high)
             unread = page_quality.picture(page)
+            if page_quality.is_rubbish(text):
+                parts = [PagePart(rows=fields)] if fields else []
             return PageText(tuple(parts), low, high, gap=GapReason.NO_TEXT_LAYER, picture=unread)
     except pdfium.PdfiumError:
         return PageText(gap=GapReason.DAMAGED)

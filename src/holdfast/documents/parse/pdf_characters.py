@@ -96,7 +96,7 @@ class Segment:
 
 def visible_box(page: pdfium.PdfPage) -> Box:
     """The part of a page that a reader sees."""
-    left, bottom, right, top = page.get_cropbox()
+    left, bottom, right, top = page.get_bbox()
     return Box(min(left, right), min(bottom, top), max(left, right), max(bottom, top))
 
 

@@ -1,14 +1,15 @@
 """Tables of a PDF page as rows of cells: in ruled grids, or where the gaps of lines stand in columns.
 
-What looks like a table but is not: columns of prose, lists whose marks stand apart from their text, and a few
-words beside each other. These stay as they are.
+What looks like a table but is not: columns of prose, an index or a list in columns, lines with numbers in the
+margin, lists whose marks stand apart from their text, and a few words beside each other. These stay as they
+are.
 """
 
 import itertools
 import re
 import statistics
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -20,6 +21,8 @@ MOST_SEGMENTS = 4_000
 _FEWEST_ROWS = 3
 # Cells with more text than this, on average, are a layout of prose.
 _LONGEST_CELL = 300
+# So many lines are hardly numbered but by a program that numbers all of them.
+_NUMBERED_LINES = 10
 _MARK = re.compile(r"(?:[•‣◦▪●\u2013*-]|\(?[0-9ivxa-z]{1,3}[.)]|\d{1,2}(?:\.\d{1,2}){1,3}\.?)")
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _DIGIT = re.compile(r"\d")
@@ -91,7 +94,8 @@ def unruled(segments: Sequence[Segment]) -> list[Table]:
     """The tables among segments that no grid holds, from top to bottom."""
     if len(segments) > MOST_SEGMENTS:
         return []
-    return [table for run in _runs(_lines(segments)) if (table := _aligned(run)) is not None]
+    drawn = {id(segment): at for at, segment in enumerate(segments)}
+    return [table for run in _runs(_lines(segments)) if (table := _aligned(run, drawn)) is not None]
 
 
 def _lines(segments: Sequence[Segment]) -> list[list[Segment]]:
@@ -130,8 +134,11 @@ def _enough(run: list[list[Segment]]) -> Iterator[list[list[Segment]]]:
         yield run
 
 
-def _aligned(run: Sequence[list[Segment]]) -> Table | None:
-    """The table that lines with gaps form, if their gaps stand above each other."""
+def _aligned(run: Sequence[list[Segment]], drawn: Mapping[int, int]) -> Table | None:
+    """The table that lines with gaps form, if their gaps stand above each other.
+
+    `drawn` has the place of each segment, by its identity, in the order in which the page was drawn.
+    """
     most = statistics.mode(len(line) for line in run if len(line) > 1)
     full = [line for line in run if len(line) >= max(2, 0.6 * most)]
     edges = _gutters(full)
@@ -147,7 +154,23 @@ def _aligned(run: Sequence[list[Segment]]) -> Table | None:
     if not _is_table(cells, [line for line in full if len(line) > 1], edges):
         return None
     members = [segment for line in run[begin:end] for segment in line]
+    if _is_drawn_down(members, drawn, edges) and _are_columns_of_text(cells):
+        return None
     return Table(tuple(_texts(_merged(rows))), tuple(members))
+
+
+def _is_drawn_down(members: Sequence[Segment], drawn: Mapping[int, int], edges: Sequence[float]) -> bool:
+    """True if one column was drawn after the other; a table is drawn row by row, or cell by cell."""
+    ordered = sorted(members, key=lambda segment: drawn[id(segment)])
+    columns = [bisect_right(edges, (segment.left + segment.right) / 2) for segment in ordered]
+    changes = sum(one != two for one, two in itertools.pairwise(columns))
+    return changes < 2 * (len(edges) + 1)
+
+
+def _are_columns_of_text(cells: Sequence[tuple[str, ...]]) -> bool:
+    """True if the cells of two or more columns are of several words, as in an index of three columns."""
+    columns = ([cell for cell in column if cell] for column in zip(*cells, strict=True))
+    return sum(statistics.fmean(cell.count(" ") + 1 for cell in column) >= 2 for column in columns) >= 2
 
 
 def _gutters(lines: Sequence[Sequence[Segment]]) -> list[float]:
@@ -212,6 +235,7 @@ def _is_table(
         return False
     if all(_MARK.fullmatch(cell) for cell in columns[0] if cell):
         columns = columns[1:]
+    columns = [column for column in columns if not _numbers_lines(column)]
     prose = sum(_is_prose(column) for column in columns)
     if len(columns) < 2 or prose > 1 or prose == len(columns):
         return False
@@ -229,6 +253,14 @@ def _is_prose(column: Sequence[str]) -> bool:
     full = sum(length >= 0.7 * max(lengths) for length in lengths)
     words = statistics.fmean(cell.count(" ") + 1 + _unspaced(cell) / 3 for cell in column if cell)
     return words >= 4 and full >= 0.6 * len(lengths)
+
+
+def _numbers_lines(column: Sequence[str]) -> bool:
+    """True if a column counts the lines, as the margins of manuscripts do."""
+    numbers = [int(cell) for cell in column if cell.isdecimal() and len(cell) <= 9]
+    if len(numbers) < _NUMBERED_LINES or len(numbers) < sum(map(bool, column)):
+        return False
+    return {two - one for one, two in itertools.pairwise(numbers)} == {1}
 
 
 def _unspaced(cell: str) -> int:
