@@ -25,7 +25,7 @@ def make(pages, *, title=None, password=None, bookmarks=(), info=None, xmp=None,
 
     `bookmarks` are (title, page) of its outline, or (title, page, bookmarks below). `info` has more
     entries of the Info dictionary, `xmp` is its packet. `inherited` is the size of all pages, which then
-    stands in the page tree alone.
+    stands in their tree alone.
     """
     sheets = [page if isinstance(page, Sheet) else Sheet(_placed(page)) for page in pages]
     book = _Book(password)

@@ -83,7 +83,7 @@ def test_a_sentence_cut_by_the_end_of_a_column_is_one_paragraph(read):
 
 
 @pytest.mark.parametrize("size", [(595, 842), (1190, 842)], ids=["A4", "A3 across"])
-def test_a_page_whose_size_stands_in_the_page_tree_is_read_whole(read, size):
+def test_a_page_whose_size_is_inherited_is_read_whole(read, size):
     """XeTeX writes the size of its pages once, for all of them; nothing on them lies outside."""
     words = known_words(14, 300)
     page = [

@@ -137,7 +137,7 @@ def _enough(run: list[list[Segment]]) -> Iterator[list[list[Segment]]]:
 def _aligned(run: Sequence[list[Segment]], drawn: Mapping[int, int]) -> Table | None:
     """The table that lines with gaps form, if their gaps stand above each other.
 
-    `drawn` has the place of each segment, by its identity, in the order in which the page was drawn.
+    `drawn` has the place of each segment, by its identity, in the order in which they were drawn.
     """
     most = statistics.mode(len(line) for line in run if len(line) > 1)
     full = [line for line in run if len(line) >= max(2, 0.6 * most)]
