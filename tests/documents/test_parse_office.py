@@ -4,8 +4,9 @@ import io
 
 import docx
 import pptx
+import pytest
 import xlsxwriter
-from docx.oxml import OxmlElement
+from docx.oxml import OxmlElement, parse_xml
 from docx.oxml.ns import qn
 from pptx.chart.data import CategoryChartData
 from pptx.enum.chart import XL_CHART_TYPE
@@ -155,3 +156,33 @@ def test_a_workbook_shows_what_is_seen(read):
     assert texts(pages) == [
         "Region: North; City: Oslo; Size: 1", "Region: North; City: Bergen; Size: 2", "Sizes of cities",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("above", [0, 1, 5])
+@pytest.mark.parametrize("beside", [0, 2])
+def test_a_table_below_empty_rows_is_read_to_its_end(read, above, beside):
+    """Its first filled row has the names, its last row is not lost, and merged cells stand where they are."""
+    out = io.BytesIO()
+    with xlsxwriter.Workbook(out, {"in_memory": True}) as book:
+        sheet = book.add_worksheet("Cities")
+        sheet.write_row(above, beside, ["Region", "City"])
+        sheet.merge_range(above + 1, beside, above + 2, beside, "North")
+        for number, city in enumerate(["Oslo", "Bergen"], start=1):
+            sheet.write(above + number, beside + 1, city)
+        sheet.write_row(above + 3, beside, ["South", "Rome"])
+    outline, pages = read(out.getvalue())
+    assert outline.parts == (4,)
+    assert texts(pages) == [
+        "Region: North; City: Oslo", "Region: North; City: Bergen", "Region: South; City: Rome",
+    ]  # fmt: skip
+
+
+def test_equations_of_a_document_are_text(read):
+    """Each letter and number of them, with a space where a fraction or an exponent begins."""
+    math = "http://schemas.openxmlformats.org/officeDocument/2006/math"
+    fraction = "<m:f><m:num><m:r><m:t>a+b</m:t></m:r></m:num><m:den><m:r><m:t>2</m:t></m:r></m:den></m:f>"
+    document = docx.Document()
+    equation = parse_xml(f'<m:oMath xmlns:m="{math}">{fraction}</m:oMath>')
+    document.add_paragraph("Mean")._p.append(equation)
+    _outline, pages = read(files.written(document.save))
+    assert texts(pages) == ["Mean a+b 2"]

