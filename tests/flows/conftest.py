@@ -25,12 +25,10 @@ def meter(author: Author) -> Iterator[Meter]:
 
 
 @pytest.fixture
-def functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The module of the user's functions can be imported."""
     (tmp_path / "harbour_steps.py").write_text(MODULE)
     monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
-    yield
-    sys.modules.pop("harbour_steps", None)
 
 
 @pytest.fixture

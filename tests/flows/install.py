@@ -8,11 +8,15 @@ from holdfast.testing.meter import Meter
 from tests.jobs.install import Author, JobsInstall
 
 MODULE = """
-CALLS = []
+import os
+import time
+from pathlib import Path
 
 
 def shout(fields, settings):
-    CALLS.append(dict(fields))
+    with Path(__file__).with_name("calls").open("a") as calls:
+        calls.write(" ".join(fields) + "\\n")
+    print("nothing that a function prints is an answer")
     return fields["text"].split()[0].upper() + settings.get("mark", "!")
 
 
@@ -20,10 +24,40 @@ def fails(fields, settings):
     raise ValueError("no " + fields["text"].split()[0])
 
 
+def leaves(fields, settings):
+    raise SystemExit(3)
+
+
 def strange(fields, settings):
-    return object()
+    return {"object": object(), "nan": float("nan"), "long": "x" * 100_000, "deep": deep()}[settings["what"]]
+
+
+def deep():
+    value = []
+    for _ in range(100_000):
+        value = [value]
+    return value
+
+
+def odd(fields, settings):
+    return {"a\\x00": "b\\x00\\ud800", "whole": [1, None, True, 0.5]}
+
+
+def hangs(fields, settings):
+    time.sleep(600)
+
+
+def eats(fields, settings):
+    return len(bytearray(10 ** 10))
+
+
+def dies(fields, settings):
+    os.kill(os.getpid(), 9)
 """
-FUNCTIONS = ("harbour_steps:shout", "harbour_steps:fails", "harbour_steps:strange")
+FUNCTIONS = tuple(
+    f"harbour_steps:{name}"
+    for name in ("shout", "fails", "leaves", "strange", "odd", "hangs", "eats", "dies", "missing")
+)
 GIST = 'enrich: {name: gist, prompt: "Say it in a sentence.", max_tokens: 40}'
 TERMS = (
     "extract: {name: terms, schema: {type: object, required: [topic], properties: {topic: {type: string}}}}"

@@ -1,9 +1,5 @@
 """What the steps of a flow do with documents, and what they cost."""
 
-import sys
-
-import pytest
-
 from tests.flows.install import GIST, TERMS, FlowsInstall, flow
 from tests.jobs.install import paragraphs
 
@@ -106,38 +102,6 @@ def test_a_condition_decides_for_each_document_and_chunk(small: FlowsInstall) ->
     draft = small.client.indexed(paragraphs("wave", 3), metadata={"draft": True})
     assert len(small.chunks(draft["id"])) > 10
     assert small.charged()["chat/completions"] == 1
-
-
-def test_a_function_is_called_once_for_what_it_reads(small: FlowsInstall) -> None:
-    """Its output is kept by its input: another step, another version of the flow call it no more."""
-    shout = 'python: {name: shout, call: "harbour_steps:shout", version: 1, settings: {mark: "?"}}'
-    small.apply(flow(SPLIT, shout, "publish: {fields: [shout]}"), to="shelf")
-    document = small.client.indexed(paragraphs("tide", 3))
-    assert [each["fields"]["shout"] for each in small.chunks(document["id"])] == ["TIDE?"] * 3
-    calls = sys.modules["harbour_steps"].CALLS
-    assert [list(each) for each in calls] == [["text"]] * 3
-    small.apply(flow(SPLIT, shout, GIST, "publish: {fields: [shout, gist]}", version=2), to="shelf")
-    small.work()
-    assert len(calls) == 3
-    assert "gist" in small.chunks(document["id"])[0]["fields"]
-    small.apply(flow(SPLIT, shout.replace("version: 1", "version: 2"), version=3), to="shelf")
-    small.work()
-    assert len(calls) == 6
-
-
-@pytest.mark.parametrize("name", ["fails", "strange"])
-def test_a_function_that_fails_fails_the_document_or_is_skipped(small: FlowsInstall, name: str) -> None:
-    """By default the run fails with its words; with `on_error: skip` the chunk has no such field."""
-    step = f'python: {{name: own, call: "harbour_steps:{name}", version: 1}}'
-    small.apply(flow(SPLIT, step), to="shelf")
-    document = small.client.indexed(paragraphs("tide", 2))
-    assert document["index_status"] == "failed"
-    assert document["error"]["code"] == "step_failed"
-    small.apply(flow(SPLIT, f"{step}\non_error: skip", version=2), to="shelf")
-    small.work()
-    document = small.client.get(f"documents/{document['id']}").json
-    assert document["index_status"] == "success"
-    assert small.chunks(document["id"])[0]["fields"] == {}
 
 
 def test_an_answer_that_does_not_follow_the_schema_is_asked_for_once_more(small: FlowsInstall) -> None:

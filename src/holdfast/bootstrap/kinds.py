@@ -36,6 +36,8 @@ from holdfast.kinds import (
     raptor,
     webhook,
 )
+from holdfast.kinds.flows.function_process import MIB, FunctionLimits, FunctionProcesses
+from holdfast.kinds.flows.functions import StepFunctions
 from holdfast.kinds.flows.index_steps import FlowSetup
 from holdfast.providers import local
 from holdfast.service.search import Searching
@@ -55,6 +57,7 @@ class KindParts:
     db: Database
     blobs: Blobs
     parser: Parser
+    functions: StepFunctions
     host: Host
     searcher: Callable[[], Searching]
     registry: Callable[[], Registry]
@@ -100,7 +103,8 @@ def _look(parts: KindParts) -> Kind:
 
 def _index(parts: KindParts) -> Kind:
     settings = parts.settings
-    setup, services = flow_setup(settings, parts.supplies), document_services(settings)
+    setup = FlowSetup(parts.supplies, parts.functions, settings.parsers)
+    services = document_services(settings)
     return index.Index(parts.db, parts.blobs, parts.parser, quota(settings), services, setup).kind()
 
 
@@ -133,7 +137,9 @@ def described(settings: Settings) -> Registry:
 def _unopened(settings: Settings, supplies: Supplies) -> KindParts:
     """Parts that are enough to describe a kind."""
     nothing: Any = None
-    return KindParts(settings, supplies, nothing, nothing, nothing, nothing, lambda: nothing, lambda: nothing)
+    return KindParts(
+        settings, supplies, nothing, nothing, nothing, nothing, nothing, lambda: nothing, lambda: nothing
+    )
 
 
 def load_kinds(settings: Settings, supplies: Supplies) -> tuple[Kind, ...]:
@@ -217,9 +223,10 @@ def choices(settings: Settings, supplies: Supplies) -> index.Choices:
     )
 
 
-def flow_setup(settings: Settings, supplies: Supplies) -> FlowSetup:
-    """What flows may use by these settings."""
-    return FlowSetup(supplies, settings.flow_functions, settings.parsers)
+def step_functions(settings: Settings) -> StepFunctions:
+    """The functions that flows may call by these settings, and their limits."""
+    limits = FunctionLimits(settings.flow_function_seconds, settings.flow_function_memory * MIB)
+    return StepFunctions(settings.flow_functions, FunctionProcesses(limits))
 
 
 def quota(settings: Settings) -> Quota:

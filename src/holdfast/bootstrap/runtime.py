@@ -10,6 +10,7 @@ from holdfast.documents.parse.parser import Parser
 from holdfast.documents.parse.pool import Parsers
 from holdfast.engine.engine import Engine
 from holdfast.engine.kinds import Supplies
+from holdfast.kinds.flows.functions import StepFunctions
 from holdfast.settings import Settings
 from holdfast.store.base.database import Database
 from holdfast.vectors import pgvector_sync
@@ -32,6 +33,7 @@ class Runtime:
     parser: Parser
     parsers: Parsers
     thumbnail_parsers: Parsers
+    functions: StepFunctions
     vectors: pgvector_sync.Filling | None = None
 
     def close(self) -> None:
@@ -42,6 +44,7 @@ class Runtime:
         self.parser.close()
         self.parsers.close()
         self.thumbnail_parsers.close()
+        self.functions.close()
         self.shelf.close()
         self.providers.close()
         self.watch.close()

@@ -5,6 +5,7 @@ from holdfast.bootstrap.providers import document_services
 from holdfast.bootstrap.runtime import Runtime
 from holdfast.core.errors import NotReadyError
 from holdfast.documents.fetch import FetchLimits
+from holdfast.kinds.flows.index_steps import FlowSetup
 from holdfast.service import blob_identity
 from holdfast.service.access import Access
 from holdfast.service.actions import Actions, Deliveries
@@ -78,7 +79,7 @@ class AppServices:
         )
         self.sources = Sources(engine, kinds.source_limits(settings))
         rerankers = runtime.supplies.rerank_offers
-        self.flows = Flows(engine, kinds.flow_setup(settings, runtime.supplies))
+        self.flows = Flows(engine, FlowSetup(runtime.supplies, runtime.functions, settings.parsers))
         self.collections = Collections(
             engine, self._defaults, self.documents, self.sources, rerankers, self.flows
         )

@@ -92,7 +92,7 @@ def _wired(
 ) -> Runtime:
     supplies = providers.supplies_of(settings)
     shelf, vectors = _shelf(settings), duties.filling_of(settings, db)
-    parser = Parser(_limits(settings), own=settings.parsers)
+    parser, functions = Parser(_limits(settings), own=settings.parsers), own_kinds.step_functions(settings)
     if kinds is None:
         kinds = own_kinds.known_kinds(
             own_kinds.KindParts(
@@ -101,6 +101,7 @@ def _wired(
                 db,
                 shelf,
                 parser,
+                functions,
                 parts.host,
                 searcher=lambda: AppServices(runtime).search,
                 registry=lambda: runtime.engine.registry,
@@ -153,7 +154,7 @@ def _wired(
     drawing = Parsers(_limits(settings), THUMBNAIL_SHARES)
     engine = Engine(db, parts)
     runtime = Runtime(
-        settings, db, watch, engine, clients, supplies, shelf, parser, parsers, drawing, vectors
+        settings, db, watch, engine, clients, supplies, shelf, parser, parsers, drawing, functions, vectors
     )
     # Also a process that holds no task, as an API does, is known to live while it waits for an answer.
     runtime.engine.carrier.on_first_order = runtime.engine.watchdog.start

@@ -84,7 +84,7 @@ class Flows:
         if len(files) > MOST_FILES or size > MOST_FILE_BYTES:
             message = f"a flow names at most {MOST_FILES} files of {MOST_FILE_BYTES:,} bytes together"
             raise BadRequestError(message, code="bad_flow")
-        return checker.read(source, files, self.setup.functions)
+        return checker.read(source, files, self.setup.functions.registered)
 
     def apply(self, wish: RequestContext, source: str, files: Mapping[str, str] | None = None) -> AppliedFlow:
         """The version is stored for good; ConflictError if another has its number, with what differs."""
@@ -143,7 +143,7 @@ class Flows:
         for step in flow.of_kind("enrich", "extract"):
             index_steps.model_of(self.setup.supplies, step)
         for step in flow.of_kind("python"):
-            if step.params["call"] not in self.setup.functions:
+            if step.params["call"] not in self.setup.functions.registered:
                 message = f"step {step.name}: HOLDFAST_FLOW_FUNCTIONS does not name {step.params['call']}"
                 raise BadRequestError(message, code="unknown_function")
 

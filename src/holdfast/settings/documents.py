@@ -85,6 +85,12 @@ class DocumentSettings(pydantic.BaseModel):
         default=(),
         description="Your own functions that steps of flows may call: comma-separated `module:function`.",
     )
+    flow_function_seconds: Annotated[float, Field(gt=0, le=3600)] = Field(
+        default=60.0, description="Seconds that one call of such a function may take."
+    )
+    flow_function_memory: Annotated[int, Field(ge=64, le=1_048_576)] = Field(
+        default=2048, description="Memory limit of the process that runs such functions, in MiB."
+    )
     webhook_private: bool = Field(
         default=False,
         description="Allow webhooks and callbacks to private, loopback and link-local IPs.",

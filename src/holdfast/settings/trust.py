@@ -101,6 +101,8 @@ NAMED_FILE = frozenset(
         # limits against hostile content
         "estimate_processes",
         "estimate_seconds",
+        "flow_function_memory",
+        "flow_function_seconds",
         "most_bytes",
         "most_import",
         "most_json",

@@ -17,6 +17,7 @@ from holdfast.kinds import model_calls, parser_choice
 from holdfast.kinds.edited_chunks import FLOW, EditedPiece
 from holdfast.kinds.flows import functions
 from holdfast.kinds.flows.conditions import value_of
+from holdfast.kinds.flows.functions import StepFunctions
 from holdfast.kinds.flows.library import FlowLibrary
 from holdfast.kinds.flows.runner import FlowOutput, FlowRunner
 from holdfast.kinds.flows.step_calls import Answer
@@ -40,7 +41,7 @@ class FlowSetup:
     """What flows may use: models, functions of the setting FLOW_FUNCTIONS, and parsers of PARSERS."""
 
     supplies: Supplies = field(default_factory=Supplies)
-    functions: Sequence[str] = ()
+    functions: StepFunctions = field(default_factory=StepFunctions)
     parsers: Sequence[str] = ()
 
 
@@ -257,22 +258,15 @@ class WorkTools:
 
     def call(self, step: Step, fields: Sequence[Mapping[str, Any]]) -> Sequence[Any]:
         """What the function returned, now or before."""
-        function = functions.load(step.params["call"], self._setup.functions)
         names = [functions.key_of(step, each) for each in fields]
         outputs: dict[str, Any] = step_outputs.known(
             self._db, self._work.claim.tenant, names, self._work.claim
         )
-        new: dict[str, Any] = {}
-        for name, each in zip(names, fields, strict=True):
-            if name in outputs:
-                continue
-            self._work.check()
-            try:
-                outputs[name] = new[name] = functions.called(step, function, each)
-            except WorkError as error:
-                outputs[name] = error
-        step_outputs.keep(self._db, self._work.claim, new)
-        return [outputs[name] for name in names]
+        missing = {name: each for name, each in zip(names, fields, strict=True) if name not in outputs}
+        new = self._setup.functions.outputs(step, missing, self._work.check)
+        good = {name: each for name, each in new.items() if not isinstance(each, WorkError)}
+        step_outputs.keep(self._db, self._work.claim, good)
+        return [(outputs | new)[name] for name in names]
 
     def report(self, step: Step, done: int, total: int) -> None:
         """The progress shows the step while it is carried out."""
