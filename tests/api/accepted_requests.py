@@ -18,6 +18,7 @@ TAKEN: dict[str, list[Any]] = {
     "PATCH /documents/{document_id}/chunks/{chunk}": [{"text": "Mine now.", "enabled": True}],
     "PUT /documents/{document_id}/content": [{"text": "Mine now."}],
     "PUT /collections/{collection_id}/documents/{document_id}": [{"mode": "copy"}],
+    "POST /documents/{document_id}/dry-run": [{"source": FLOW}],
     "POST /documents/{document_id}/index": [{"mode": "replace"}],
     "POST /collections/{collection_id}/jobs": [
         {"kind": "qa", "params": {"notes": "Short ones.", "limit": 3}, "callback": CALLBACK},

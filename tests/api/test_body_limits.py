@@ -89,7 +89,14 @@ def test_every_route_holds_its_own_limit(small):
     assert (status, f"{MOST_PLAIN:,}" in said) == (413, True)
 
 
-TEXTS = ("estimate", "flows", "flows/check", "flows/diff", "flows/estimate")
+TEXTS = (
+    "estimate",
+    "flows",
+    "flows/check",
+    "flows/diff",
+    "flows/estimate",
+    "documents/{document_id}/dry-run",
+)
 _OTHERS = {
     "flow_id": "x",
     "job_id": "x",

@@ -39,7 +39,7 @@ def test_the_steps_of_a_document_show_their_time_cost_and_output(install: FlowsI
     assert gist["cost"] > 0
     assert install.client.get(f"documents/{plain['id']}/steps").json["steps"] == []
     page = install.page(f"/documents/{document['id']}")
-    assert "made by the flow contracts@1" in page
+    assert "made by the flow <b>contracts@1</b>" in page
     assert "gist of tide paragraph 0" in page
     assert "Steps" not in install.page(f"/documents/{plain['id']}")
     assert '<option value="contracts@1" selected>' in install.page("/collections/shelf")

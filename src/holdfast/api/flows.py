@@ -8,19 +8,20 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import Field
 
 from holdfast.api import parameters, routing, schemas_documents
-from holdfast.api.access import PathDocument, Reader, Writer
+from holdfast.api.access import OwnDocument, PathDocument, Reader, Writer
 from holdfast.api.collections import wish
 from holdfast.api.errors import BESIDE, FaultShape, Problem
 from holdfast.api.limits import BodyKind
 from holdfast.api.money import EstimateShape
 from holdfast.api.parameters import Services
-from holdfast.api.schemas_documents import Shape, dollars
+from holdfast.api.schemas_documents import Shape, dollars, nano_dollars
 from holdfast.bootstrap import AppServices
 from holdfast.kinds.flows.faults import FlowError
-from holdfast.kinds.flows.steps import Flow
+from holdfast.kinds.flows.steps import CHUNK, DOCUMENT, Flow
 from holdfast.ledger.estimates import Forecast
 from holdfast.service import estimates
 from holdfast.service.estimates import Estimate
+from holdfast.service.flow_trials import MOST_CHUNKS, FlowTrial, TrialRequest, TrialStep
 from holdfast.service.records import StoredFlow
 from holdfast.web.slow_requests import Pool
 
@@ -267,6 +268,110 @@ def diff_flow(services: Services, caller: Reader, body: FlowForCollection) -> Fl
         against=None if not against else str(against),
         changes=shown,
     )
+
+
+class DryRunBody(FlowSource):
+    """A flow, and on how many chunks it is tried. `max_cost` is in US dollars."""
+
+    chunks: Annotated[int, Field(ge=1, le=MOST_CHUNKS, description="So many chunks from its beginning.")] = 3
+    pay: Annotated[bool, Field(description="False: show only what was paid for before.")] = True
+    max_cost: Annotated[float | None, Field(ge=0, le=1e9)] = None
+
+
+class DryRunStep(Shape):
+    """A step of a dry run. `outputs`: of each chunk that was tried, or of the document; null if unknown.
+
+    `items` and what follows is null for a step that asks no model and calls no function.
+    """
+
+    number: int
+    kind: str
+    name: str
+    per: str
+    outputs: list[Any]
+    items: int | None
+    left_out: int | None
+    failed: int | None
+    seconds: float | None
+    paid_calls: int | None
+    reused_calls: int | None
+    cost: float | None
+    errors: list[str]
+
+    @classmethod
+    def of(cls, trial: TrialStep) -> "DryRunStep":
+        """The step as it is shown."""
+        step, report = trial.step, trial.report
+        names = ("items", "left_out", "failed", "seconds", "paid_calls", "reused_calls")
+        about = {name: None if report is None else getattr(report, name) for name in names}
+        if report is not None:
+            about["seconds"] = round(report.seconds, 3)
+        return cls(
+            number=step.number,
+            kind=step.kind,
+            name=step.name,
+            per=step.per if step.makes_field else (DOCUMENT if step.kind == "parse" else CHUNK),
+            outputs=list(trial.outputs),
+            cost=None if report is None else dollars(report.paid),
+            errors=[] if report is None else report.errors,
+            **about,
+        )
+
+
+class DryRunChunk(Shape):
+    """A chunk that was tried."""
+
+    position: int
+    page: int | None
+    text: str
+
+
+class DryRunResponse(Shape):
+    """What every step made of the document; nothing was indexed. `of`: its chunks, null if not all were read.
+
+    `unpaid_calls` were left out because of `pay: false`, and would cost about `unpaid_cost`.
+    """
+
+    flow: str
+    document: str
+    chunks: list[DryRunChunk]
+    of: int | None
+    steps: list[DryRunStep]
+    cost: float | None
+    unpaid_calls: int
+    unpaid_cost: float | None
+
+    @classmethod
+    def of_trial(cls, trial: FlowTrial) -> "DryRunResponse":
+        """The dry run as it is shown."""
+        unpaid = trial.unpaid
+        return cls(
+            flow=trial.flow,
+            document=trial.document,
+            chunks=[
+                DryRunChunk(position=at, page=each.page, text=each.text)
+                for at, each in enumerate(trial.pieces)
+            ],
+            of=trial.of,
+            steps=[DryRunStep.of(each) for each in trial.steps],
+            cost=None if trial.spent.unpriced else dollars(trial.spent.paid),
+            unpaid_calls=unpaid.calls,
+            unpaid_cost=None if unpaid.price is None else dollars(unpaid.price),
+        )
+
+
+@router.post("/documents/{document_id}/dry-run", responses=BESIDE)
+@routing.takes(BodyKind.TEXT)
+@routing.waits(Pool.ANSWERS)
+def dry_run(services: Services, caller: Reader, document: OwnDocument, body: DryRunBody) -> DryRunResponse:
+    """Carry a flow out on the first chunks of one document and show what each step makes. May cost money.
+
+    Nothing is indexed or changed. What is paid for is not paid again by a collection that takes the flow.
+    """
+    flow = services.flows.check(body.source, body.files)
+    request = TrialRequest(flow, document, body.chunks, body.pay, nano_dollars(body.max_cost))
+    trials = services.flow_trials(services.settings.estimate_seconds)
+    return DryRunResponse.of_trial(trials.run(caller.tenant, request))
 
 
 @router.get("/flows/{flow_id}")

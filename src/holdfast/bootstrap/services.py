@@ -12,10 +12,12 @@ from holdfast.service.actions import Actions, Deliveries
 from holdfast.service.ask import Asking
 from holdfast.service.billing import Billing
 from holdfast.service.collections import Collections
+from holdfast.service.document_reading import DocumentReading
 from holdfast.service.document_views import Viewing
 from holdfast.service.documents import Documents
 from holdfast.service.edits import Edits
 from holdfast.service.estimates import Estimating
+from holdfast.service.flow_trials import FlowTrials
 from holdfast.service.flows import Flows
 from holdfast.service.folder import Folders
 from holdfast.service.graphs import Graphs
@@ -123,6 +125,12 @@ class AppServices:
         self.operations = Operations(db, depths)
         self.access = Access(db)
         self.idempotency = IdempotencyKeys(db)
+
+    def flow_trials(self, seconds: float | None = None) -> FlowTrials:
+        """Dry runs of flows, whose document is read within so many seconds."""
+        runtime = self.runtime
+        reading = DocumentReading(runtime.db, runtime.shelf, runtime.parsers, seconds)
+        return FlowTrials(runtime.engine, self.flows, self.collections, reading)
 
     def estimates(self, seconds: float | None = None) -> Estimating:
         """Estimates of what work would cost, each within so many seconds."""

@@ -5,6 +5,7 @@ import sys
 from rich.console import Console
 
 from holdfast.ledger import prices
+from holdfast.ledger.estimates import Forecast
 from holdfast.service import formatting
 from holdfast.service.estimates import Estimate
 
@@ -27,9 +28,13 @@ def sentence(estimate: Estimate) -> str:
 
 def agreed(console: Console, estimate: Estimate, what: str, *, yes: bool) -> bool:
     """True when it may be asked for: it costs nothing, somebody said yes, or nobody is there to be asked."""
-    console.print(f"estimate for {what}: {sentence(estimate)}")
+    return accepted(console, f"estimate for {what}: {sentence(estimate)}", estimate.forecast, yes=yes)
+
+
+def accepted(console: Console, sentence: str, forecast: Forecast, *, yes: bool) -> bool:
+    """As `agreed`, for a price in other words."""
+    console.print(sentence, markup=False)
     interactive = sys.stdin.isatty() and console.is_terminal
-    forecast = estimate.forecast
     if yes or not interactive or not (forecast.cost or forecast.unpriced_calls):
         return True
     return console.input("Continue? [y/N] ").strip().lower() in {"y", "yes"}

@@ -53,6 +53,28 @@ def diff(
     doing.diff(file, collection, tenant=tenant, as_json=as_json)
 
 
+@flow_app.command("dry-run")
+def dry_run(
+    file: File,
+    document: Annotated[str, typer.Argument(metavar="DOCUMENT", help="The id of a document.")],
+    chunks: Annotated[
+        int, typer.Option("--chunks", min=1, max=50, help="So many chunks from its beginning.")
+    ] = 3,
+    yes: Yes = False,
+    max_cost: MaxCost = None,
+    tenant: Tenant = "default",
+    as_json: Json = False,
+) -> None:
+    """Carry a flow out on the first chunks of a document and print what each step makes.
+
+    Nothing is indexed. What is paid for is not paid again when a collection takes the flow.
+    """
+    from holdfast.cli import flow_command as doing  # noqa: PLC0415
+
+    target = doing.Target(document, tenant, yes=yes, max_cost=max_cost)
+    raise typer.Exit(doing.dry_run(file, target, chunks, as_json=as_json))
+
+
 @flow_app.command()
 def apply(
     file: File,

@@ -1,23 +1,26 @@
 """`holdfast flow`: check, estimate, diff, apply, list and show the user's own steps of indexing."""
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rich.console import Console
 
-from holdfast.api.flows import CheckedFlow, FlowEstimate, FlowResponse
+from holdfast.api.flows import CheckedFlow, DryRunResponse, FlowEstimate, FlowResponse
 from holdfast.bootstrap import AppServices
 from holdfast.cli import context, costs, terminal
 from holdfast.cli.exit_codes import CommandError, Exit
-from holdfast.kinds.flows import source_tree
+from holdfast.kinds.flows import source_tree, templates
 from holdfast.kinds.flows.faults import FlowError
 from holdfast.kinds.flows.steps import Flow
 from holdfast.service import formatting
 from holdfast.service.estimates import Estimate
+from holdfast.service.flow_trials import TrialRequest, TrialStep
 from holdfast.service.requests import RequestContext
 
 MOST_FILES = 20
+# Characters of an output that are printed; --json has all.
+SHOWN = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +34,9 @@ class FlowFile:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The collection that is to be indexed by a flow, and what that may cost."""
+    """The collection that is to be indexed by a flow, or a document to try it on, and what that may cost."""
 
-    collection: str | None
+    id: str | None
     tenant: str
     yes: bool
     max_cost: float | None
@@ -148,17 +151,17 @@ def apply(path: Path, target: Target, *, as_json: bool) -> Exit:
     wish = RequestContext(target.tenant, context.actor(), max_cost=costs.nano_dollars(target.max_cost))
     changed = None
     with context.services(None) as services:
-        if target.collection is not None:
-            flow, estimated = _estimated(services, file, target.tenant, target.collection)
+        if target.id is not None:
+            flow, estimated = _estimated(services, file, target.tenant, target.id)
             agreed = costs.agreed(
-                console, estimated, f"{target.collection} with {flow.id}", yes=target.yes or as_json
+                console, estimated, f"{target.id} with {flow.id}", yes=target.yes or as_json
             )
             if not agreed:
                 return Exit.REFUSED
         applied = services.flows.apply(wish, file.source, file.files)
-        if target.collection is not None:
+        if target.id is not None:
             options = {"flow": applied.stored.id}
-            changed = services.collections.change(wish, target.collection, options=options)
+            changed = services.collections.change(wish, target.id, options=options)
     if as_json:
         more = None if changed is None else {"requested": changed.requested, "to_follow": changed.to_follow}
         shown = FlowResponse.of(applied.stored).model_dump(mode="json")
@@ -172,6 +175,53 @@ def apply(path: Path, target: Target, *, as_json: bool) -> Exit:
         count = formatting.count(changed.requested, "document")
         console.print(f"indexing {count}{more_text}; see: holdfast status", markup=False)
     return Exit.OK
+
+
+def dry_run(path: Path, target: Target, chunks: int, *, as_json: bool) -> Exit:
+    """What each step makes of the document is on standard output, unless a person declined the price."""
+    file = read(path)
+    console = terminal.console(quiet=as_json)
+    with context.services(None) as services:
+        flow = services.flows.check(file.source, file.files)
+        document = services.documents.get(target.tenant, str(target.id))
+        request = TrialRequest(flow, document, chunks, max_cost=costs.nano_dollars(target.max_cost))
+        trials = services.flow_trials()
+        unpaid = trials.run(target.tenant, replace(request, pay=False)).unpaid
+        price = formatting.paid(unpaid.cost, unpaid.unpriced_calls)
+        calls = formatting.count(unpaid.calls, "paid call")
+        what = (
+            f"dry run of {flow.id} on {document.title}: at most {price} for {calls} that nobody paid before"
+        )
+        if not costs.accepted(console, what, unpaid, yes=target.yes or as_json):
+            return Exit.REFUSED
+        trial = trials.run(target.tenant, request)
+    if as_json:
+        terminal.show_json(DryRunResponse.of_trial(trial).model_dump(mode="json"))
+        return Exit.OK
+    of = "" if trial.of is None else f" of {trial.of}"
+    console.print(f"first {len(trial.pieces)}{of} chunks; nothing was indexed", markup=False)
+    for each in trial.steps:
+        _show_trial_step(console, each)
+    return Exit.OK
+
+
+def _show_trial_step(console: Console, trial: TrialStep) -> None:
+    step, report = trial.step, trial.report
+    name = step.kind if step.kind == step.name else f"{step.kind} {step.name}"
+    about = ""
+    if report is not None:
+        about = f" ({report.seconds:.1f} s, {report.paid_calls} paid, {report.reused_calls} reused, "
+        about += f"{formatting.money(report.paid)})"
+    console.print(f"{step.number}. {name}{about}", markup=False, style="bold")
+    for at, output in enumerate(trial.outputs):
+        label = "" if len(trial.outputs) == 1 else f"[{at}] "
+        text = "-" if output is None else templates.shown(output)
+        line = " ".join(text.split())
+        console.print(f"   {label}{line[:SHOWN]}{'…' if len(line) > SHOWN else ''}", markup=False)
+    if report is not None and report.left_out:
+        console.print(f"   left out for {report.left_out} by its condition", markup=False)
+    for error in () if report is None else report.errors:
+        console.print(f"   failed: {error}", markup=False, soft_wrap=True)
 
 
 def listed(tenant: str, *, as_json: bool) -> None:

@@ -12,14 +12,13 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from holdfast.core import keys
 from holdfast.core.errors import BadRequestError, ProviderRefusedError, WorkError
 from holdfast.engine import kinds, models
 from holdfast.engine.kinds import Supplies
 from holdfast.engine.models import Model
-from holdfast.engine.work import Work
 from holdfast.ledger.pay import Call
 from holdfast.providers import local_llm, openai
 
@@ -178,20 +177,27 @@ def value(result: bytes, form: type[T]) -> T:
     raise WorkError("the model did not answer with the JSON it was asked for", code="bad_answer")
 
 
-def paid(work: Work, calls: Sequence[Call]) -> list[bytes | WorkError]:
+class Payer(Protocol):
+    """Who pays for calls: the work of a task, or a caller who waits for the answers."""
+
+    def pay(self, calls: Sequence[Call]) -> Sequence[bytes]:
+        """The results of the calls."""
+
+
+def paid(payer: Payer, calls: Sequence[Call]) -> list[bytes | WorkError]:
     """The results of the calls, or why the provider refused one, in order.
 
     A refusal of one input does not bar the others: they are paid for on their own, and what was settled
     before the refusal is in the ledger. A refusal of everything (no credit, a wrong key) is raised.
     """
     try:
-        return list(work.pay(calls))
+        return list(payer.pay(calls))
     except ProviderRefusedError as error:
         if error.code not in OF_ONE:
             raise
         if len(calls) == 1:
             return [error]
-    return [each for call in calls for each in paid(work, [call])]
+    return [each for call in calls for each in paid(payer, [call])]
 
 
 def _first(said: str, form: type[T]) -> T | None:

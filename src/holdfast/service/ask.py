@@ -185,7 +185,7 @@ class Asking:
             except MustWaitError as error:
                 if error.reason == "intent" and payer.trusted():
                     continue  # somebody else asks the same: theirs is worth waiting for
-                raise _unpaid(error) from error
+                raise unpaid(error) from error
         if not payer.has_heard:
             at = 0
             for piece in _recorded(payment.results[0]):
@@ -253,7 +253,8 @@ def _in_context(hits: list[Hit]) -> list[Hit]:
     return sorted(chosen, key=lambda hit: (hit.title, hit.document_id, hit.slice, hit.position))
 
 
-def _unpaid(error: MustWaitError) -> HoldfastError:
+def unpaid(error: MustWaitError) -> HoldfastError:
+    """What a caller is told who cannot wait until it can be paid for."""
     match error.reason:
         case "budget":
             return HoldfastError(error.message, code="over_budget")

@@ -43,7 +43,7 @@ from holdfast.kinds.flows.index_steps import FlowSetup
 from holdfast.kinds.flows.steps import Flow
 from holdfast.ledger.estimates import Forecast, Foresight
 from holdfast.ledger.pay import Call
-from holdfast.service import chunk_pages, jobs
+from holdfast.service import chunk_pages, document_reading, jobs
 from holdfast.service.collections import Collections
 from holdfast.service.documents import Documents
 from holdfast.service.estimate_clock import EstimateClock, EstimateTimeoutError
@@ -55,7 +55,6 @@ from holdfast.store.library import documents
 from holdfast.store.library.collections import Collection
 from holdfast.store.library.documents import Document
 from holdfast.store.money import estimates
-from holdfast.store.views import reads
 
 # What one estimate may look at, so that it is an answer and not a job.
 MOST_TEXT = 1024 * 1024
@@ -423,15 +422,7 @@ class Estimating:
             return None
 
     def _passages(self, document: Document) -> list[Passage]:
-        passages: list[Passage] = []
-        after = (-1, -1)
-        while document.head_id is not None and document.visible:
-            page = reads.visible_chunks(self._engine.db, document.head_id, after=after)
-            if page is None or not page.chunks:
-                break
-            passages += [Passage(each.chunk.text, each.chunk.page) for each in page.chunks]
-            after = (page.chunks[-1].slice, page.chunks[-1].chunk.position)
-        return passages
+        return document_reading.passages(self._engine.db, document)
 
     def _chosen(
         self, tenant: str, collection: str | None, options: Mapping[str, Any] | None

@@ -6,6 +6,7 @@ from holdfast.web import (
     actions,
     collections,
     documents,
+    flows,
     graphs,
     home,
     jobs,
@@ -22,5 +23,5 @@ from holdfast.web import (
 
 def routers() -> list[APIRouter]:
     """The routes of all pages."""
-    first = (home, collections, actions, sources, documents, search, trees, graphs, mind_maps)
+    first = (home, collections, actions, sources, documents, search, trees, graphs, mind_maps, flows)
     return [module.router for module in (*first, jobs, runs, money, operations, login)]

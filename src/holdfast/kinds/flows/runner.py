@@ -113,10 +113,14 @@ class FlowRunner:
         self._document = dict(document)
         self._made: dict[str, Any] = {}
 
-    def run(self, chunks: Sequence[Mapping[str, Any]]) -> FlowOutput:
-        """The chunks, each with the fields `text`, `page`, `headings` and `position`, after all steps."""
-        outputs: list[dict[str, Any]] = [{} for _ in chunks]
+    def run(self, chunks: Sequence[Mapping[str, Any]], most: int | None = None) -> FlowOutput:
+        """The chunks, each with the fields `text`, `page`, `headings` and `position`, after all steps.
+
+        With `most`, so many of them; what is done for the document is done for all of its text.
+        """
         whole = "\n\n".join(str(each["text"]) for each in chunks)
+        chunks = chunks[:most]
+        outputs: list[dict[str, Any]] = [{} for _ in chunks]
         reports = []
         for step in self._flow.makers:
             report = StepReport(step.number, step.kind, step.name, step.per)

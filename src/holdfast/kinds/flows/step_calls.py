@@ -25,6 +25,12 @@ MOST_WINDOWS = extract.MOST_WINDOWS
 UNKNOWN = "word "
 
 
+class GuessedText(str):
+    """A text in place of an answer that nobody has paid for yet."""
+
+    __slots__ = ()
+
+
 def first_calls(step: Step, model: Model, text: str) -> list[Call]:
     """The questions about a text that can be asked at once; WorkError for one that is too long."""
     windows = [text[start : start + WINDOW] for start in range(0, len(text), WINDOW)]
@@ -68,7 +74,7 @@ def _text(step: Step, answer: Answer) -> str:
     if isinstance(answer, WorkError):
         raise answer
     if answer is None:
-        return UNKNOWN * int(step.params["max_tokens"])
+        return GuessedText(UNKNOWN * int(step.params["max_tokens"]))
     return plain(model_calls.text(answer).strip())
 
 

@@ -4,6 +4,7 @@ import * as acts from "./acts.js";
 import * as answers from "./answers.js";
 import { part } from "./api.js";
 import * as documents from "./documents.js";
+import * as flows from "./flows.js";
 import * as graph from "./graph.js";
 import { calmly, soon } from "./frames.js";
 import { children, parsed } from "./morph.js";
@@ -110,6 +111,7 @@ document.addEventListener("keydown", (key) => {
 });
 acts.begin(refresh);
 answers.begin(main);
+flows.begin(main);
 graph.begin(main);
 // From a document back to the list as it was left.
 const home = main.querySelector("[data-list]");
