@@ -34,6 +34,10 @@ if TYPE_CHECKING:
     from holdfast.engine.ready_documents import Passage, ReadyDocument
     from holdfast.engine.work import Work
     from holdfast.extras import MissingExtraError
+    from holdfast.guard.guard import Guard
+    from holdfast.guard.run import Run
+    from holdfast.guard.signals import Duplicate, FencedOut, InDoubt, MustWait
+    from holdfast.guard.task import GuardedTask
     from holdfast.kinds.document_kind import JobResult, document_kind, published_results
     from holdfast.kinds.model_calls import question as model_call
     from holdfast.kinds.model_calls import text as answer_text
@@ -53,11 +57,16 @@ __all__ = [
     "Chunk",
     "Claim",
     "DrainingError",
+    "Duplicate",
     "EarlierSlice",
+    "FencedOut",
     "FencedOutError",
     "Finish",
+    "Guard",
+    "GuardedTask",
     "Holdfast",
     "HoldfastError",
+    "InDoubt",
     "JobResult",
     "JobSpec",
     "JobState",
@@ -65,6 +74,7 @@ __all__ = [
     "LeaseLostError",
     "MissingExtraError",
     "Model",
+    "MustWait",
     "MustWaitError",
     "NotFoundError",
     "NotReadyError",
@@ -76,6 +86,7 @@ __all__ = [
     "ReadyDocument",
     "RequestResult",
     "ResultTooLargeError",
+    "Run",
     "SchemaError",
     "SearchQuery",
     "SearchSource",
@@ -101,17 +112,8 @@ __all__ = [
     "published_results",
 ]
 
-# Names of the library for Celery applications. Nothing else may bear them meanwhile.
-RESERVED = (
-    "Answer",
-    "Duplicate",
-    "FencedOut",
-    "Guard",
-    "GuardedTask",
-    "InDoubt",
-    "MustWait",
-    "Run",
-)
+# Names of the library for Celery applications that are still to come. Nothing else may bear them meanwhile.
+RESERVED = ("Answer",)
 
 if not TYPE_CHECKING:  # or a type checker would believe that every name exists
     _MODULES = {
@@ -122,6 +124,10 @@ if not TYPE_CHECKING:  # or a type checker would believe that every name exists
         "engine.ready_documents": ("Passage", "ReadyDocument"),
         "engine.work": ("Work",),
         "extras": ("MissingExtraError",),
+        "guard.guard": ("Guard",),
+        "guard.run": ("Run",),
+        "guard.signals": ("Duplicate", "FencedOut", "InDoubt", "MustWait"),
+        "guard.task": ("GuardedTask",),
         "kinds.document_kind": ("JobResult", "document_kind", "published_results"),
         "kinds.model_calls": ("answer_json", "answer_text", "model_call"),
         "ledger.pay": ("Call",),

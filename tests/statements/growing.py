@@ -33,9 +33,12 @@ GROWN = {
         CASE WHEN n % 1000 <> 3 AND n % 1000 <> 5 THEN n + 1.0 END, n > 50, n % 2 = 0 FROM g""",
     "tasks": """run_id, head_id, tenant, lane, priority, age, pipeline, generation, ordinal, payload, state,
         due_at, lease_until, claimed_at, token
-        SELECT 'r' || (1 + n % 2) || '-' || ((n + 1) / 2), (n + 1) / 2, 't' || (n % 20), 'bulk', 5, n, '', 1,
-        0, '{}', CASE WHEN n % 500 = 0 THEN 'queued' WHEN n % 1000 = 1 THEN 'running'
+        SELECT 'r' || (1 + n % 2) || '-' || ((n + 1) / 2), (n + 1) / 2, 't' || (n % 20),
+        CASE WHEN n % 5000 = 0 THEN 'guarded' ELSE 'bulk' END, 5, n, '', 1, 0, '{}', CASE WHEN n % 500 = 0 THEN 'queued' WHEN n % 1000 = 1 THEN 'running'
         WHEN n % 1000 = 2 THEN 'waiting' ELSE 'done' END, 9e9, 9e9, 1.0, 'token-' || n FROM g""",
+    "messages": """run_id, celery_id, task_name, body, options, report_at
+        SELECT 'r' || (1 + n % 2) || '-' || ((n + 1) / 2), 'c' || n, 'shop.build', '{}', '{}',
+        CASE WHEN n % 1000 = 9 THEN 1.0 END FROM g""",
     "chunks": """head_id, generation, slice, epoch, position, text, call_key, words
         SELECT 1 + n / 100, 1 + n % 2, 0, 1, n % 100, 'words', 'key-' || n,
         'all ' || CASE WHEN n % 70 = 0 THEN 'week ' ELSE '' END || 'w' || (n % 5000) FROM g""",

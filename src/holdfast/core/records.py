@@ -6,9 +6,20 @@ from dataclasses import dataclass, field
 
 from holdfast.core import keys
 from holdfast.core.errors import BadRequestError, GenerationMovedError
-from holdfast.core.states import LANE_RANK, CallState, Disposition, Lane, Skip, Status, TaskState
+from holdfast.core.states import (
+    GUARDED_LANE,
+    LANE_RANK,
+    CallState,
+    Disposition,
+    Lane,
+    Skip,
+    Status,
+    TaskState,
+)
 
 KIND = re.compile(r"[a-z][a-z0-9_-]{0,39}")
+# The kind of a guarded Celery task is its name, like shop.tasks.build; the dot tells it from other kinds.
+TASK_NAME = re.compile(r"(?=.{1,200}\Z)[A-Za-z_][A-Za-z0-9_-]*\.[A-Za-z0-9_.-]+")
 SUBJECT = re.compile(r"[a-z][a-z0-9_-]{0,39}:[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,199}")
 TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 MOST_OPTIONS = 64 * 1024
@@ -46,10 +57,14 @@ class Ask:
 
     def checked(self) -> "Ask":
         """This request, if it is well formed; otherwise BadRequestError with a code for the invalid part."""
-        _match(KIND, self.kind, "kind", "lower-case letters, digits, - and _, like index")
+        guarded = self.lane == GUARDED_LANE
+        if guarded:
+            _match(TASK_NAME, self.kind, "kind", "the name of a task, like shop.tasks.build")
+        else:
+            _match(KIND, self.kind, "kind", "lower-case letters, digits, - and _, like index")
         _match(SUBJECT, self.subject, "subject", "a type, a colon and an id, like document:42")
         _match(TENANT, self.tenant, "tenant", "letters, digits, dot, - and _, at most 64")
-        if self.lane not in LANE_RANK:
+        if self.lane not in LANE_RANK and not guarded:
             message = f"lane {self.lane!r} does not exist; use one of {', '.join(LANE_RANK)}"
             raise BadRequestError(message, code="bad_lane")
         if type(self.priority) is not int or self.priority not in PRIORITIES:

@@ -84,6 +84,9 @@ class Lane(StrEnum):
 
 
 LANE_RANK: dict[str, int] = {lane.value: rank for rank, lane in enumerate(Lane)}
+# The lane of guarded Celery tasks. It has no queue of its own: their messages name the run and go to the
+# queues of the application, and no worker of Holdfast claims from it.
+GUARDED_LANE = "guarded"
 
 
 class Verb(StrEnum):

@@ -16,7 +16,8 @@ No other outcome exists; if the process dies instead, the lease expires and the 
 import contextlib
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from holdfast.core import decide, keys
 from holdfast.core.errors import (
@@ -50,6 +51,19 @@ MOST_WEIGHT = 1_000_000
 MOST_CHUNKS_AT_END = 200
 
 log = logging.getLogger(__name__)
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Taker:
+    """Who claims a task, and for how long at first."""
+
+    owner: str
+    token: str
+    ttl: float
+    carrier: str
 
 
 class Executor:
@@ -93,22 +107,30 @@ class Executor:
         )
         return None if claim is None else self._carry_out(claim, sent_at)
 
-    def run_named(self, task_id: int, rules: claims.LockHeld) -> Done | Skipped:
-        """The named task was run, or the delivery was skipped with its reason."""
+    def run_named(self, name: int | str, rules: claims.LockHeld) -> Done | Skipped:
+        """The task with this id, or the only one of the run with it, was run; or skipped, with the reason."""
+
+        def take(taker: Taker) -> Claim | Skipped:
+            return claims.claim_named(
+                self._tools.db,
+                name,
+                pipelines=self._registry.pipelines,
+                owner=taker.owner,
+                token=taker.token,
+                ttl=taker.ttl,
+                rules=rules,
+                alive=None if self._leases.kept_in_database else self._leases.alive,
+                carrier=taker.carrier,
+            )
+
+        return self.run_taken(take)
+
+    def run_taken(self, take: Callable[[Taker], Claim | T]) -> Done | T:
+        """The task that `take` claims for this process was run; what else it answers is passed on."""
         carrier = self._tools.ledger.carrier.known()
         sent_at = self._tools.host.clock()
-        claim = claims.claim_named(
-            self._tools.db,
-            task_id,
-            pipelines=self._registry.pipelines,
-            owner=self._owner,
-            token=self._tools.host.token(),
-            ttl=self._leases.terms.ttl,
-            rules=rules,
-            alive=None if self._leases.kept_in_database else self._leases.alive,
-            carrier=carrier,
-        )
-        return claim if isinstance(claim, Skipped) else self._carry_out(claim, sent_at)
+        claim = take(Taker(self._owner, self._tools.host.token(), self._leases.terms.ttl, carrier))
+        return self._carry_out(claim, sent_at) if isinstance(claim, Claim) else claim
 
     def _carry_out(self, claim: Claim, sent_at: float) -> Done:
         kind = self._registry.get(claim.kind)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from holdfast.core.errors import BadRequestError
-from holdfast.core.records import KIND, Chunk, Claim, Copy, Slice
+from holdfast.core.records import KIND, TASK_NAME, Chunk, Claim, Copy, Slice
 from holdfast.engine.job_specs import ActionSpec, JobSpec, SearchSource
 from holdfast.store.base.database import Tx
 
@@ -132,7 +132,7 @@ class Registry:
 
     def add(self, kind: Kind) -> None:
         """Know `kind` from now on; a name is taken once."""
-        if not KIND.fullmatch(kind.name):
+        if not (KIND.fullmatch(kind.name) or TASK_NAME.fullmatch(kind.name)):
             raise BadRequestError(
                 f"kind {kind.name!r} has the wrong form; it must be like index", code="bad_kind"
             )

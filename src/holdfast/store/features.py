@@ -5,6 +5,7 @@ from functools import partial
 from holdfast.store.base.database import Database, Hook
 from holdfast.store.derived.hooks import DerivedNodeHook
 from holdfast.store.follow_ups.hooks import FollowUpHook
+from holdfast.store.guarded.hooks import MessageHook
 from holdfast.store.jobs.hooks import JobResultHook
 from holdfast.store.library.page_texts import PageTextHook
 from holdfast.store.library.step_outputs import StepOutputHook
@@ -15,6 +16,7 @@ HOOKS: tuple[Hook, ...] = (
     PageTextHook(),
     StepOutputHook(),
     DerivedNodeHook(),
+    MessageHook(),
 )
 
 # The database at a URL, whose transitions take the features along. A bare `Database` runs the protocol alone.

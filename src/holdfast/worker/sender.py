@@ -21,6 +21,7 @@ from kombu.exceptions import OperationalError
 
 from holdfast.clock import boot_time
 from holdfast.core.retry import Backoff
+from holdfast.core.states import LANE_RANK
 from holdfast.settings import Settings
 from holdfast.worker import queues
 from holdfast.worker.brokers import MOST_OUTSTANDING, Broker, Tuning, broker, one_line
@@ -66,7 +67,9 @@ class CelerySender:
         self.sent = self.refused = self.failed = 0
 
     def wake(self, lane: str) -> None:
-        """Queue a wake-up for `lane`."""
+        """Queue a wake-up for `lane`; guarded tasks are left to the workers of their application."""
+        if lane not in LANE_RANK:
+            return
         self._enqueue((queues.WAKE, lane, (lane,)))
 
     def wake_task(self, task_id: int, lane: str) -> None:

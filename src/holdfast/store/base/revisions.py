@@ -34,7 +34,8 @@ def current(engine: Engine) -> str | None:
     """The revision of the database, or None if it is empty."""
     # Without its schema: the search path of every connection finds it, as it does all other tables.
     table = Table(VERSION_TABLE, MetaData(), Column("version_num", Text))
-    with engine.connect() as connection:
+    # Only a look: on SQLite a writing transaction would wait for one that the caller itself has open.
+    with engine.connect().execution_options(**dialect.READ) as connection:
         if not inspect(connection).has_table(VERSION_TABLE, schema=dialect.schema_of(engine)):
             return None
         return connection.execute(select(table.c.version_num)).scalar()

@@ -121,11 +121,10 @@ _lateral = _best(lateral=True)
 PICK_BEST = {True: _pick(_lateral), False: _pick(_best(lateral=False))}
 """By whether the database is PostgreSQL."""
 BEST_TENANT = select(_lateral.c.tenant)
-PICK_NAMED = (
-    select(*_CLAIM_COLUMNS, rows.ADVANCED.label("has_advanced"))
-    .select_from(_joined)
-    .where(tasks.c.id == bindparam("task_id"))
-    .with_for_update(key_share=True, of=tasks)
+_ONE = select(*_CLAIM_COLUMNS, rows.ADVANCED.label("has_advanced")).select_from(_joined)
+PICK_NAMED = _ONE.where(tasks.c.id == bindparam("task_id")).with_for_update(key_share=True, of=tasks)
+PICK_OF_RUN = _ONE.where(tasks.c.run_id == bindparam("run_id"), tasks.c.ordinal == 0).with_for_update(
+    key_share=True, of=tasks
 )
 MINE_BY_TOKEN = (
     select(*_CLAIM_COLUMNS)
@@ -237,7 +236,7 @@ def claim_best(
 
 def claim_named(
     db: Database,
-    task_id: int,
+    name: int | str,
     *,
     pipelines: Sequence[str],
     owner: str,
@@ -249,12 +248,13 @@ def claim_named(
 ) -> Claim | Skipped:
     """The named task, now held under `token`; or the reason why this delivery must not run.
 
+    `name` is the id of the task, or that of its run, of which it is then the only task.
     `lock_held` never touches the live run: it only schedules another look, a limited number of times. `alive`
     checks a lease held in another backend, inside this transaction: once, and briefly.
     """
 
     def body(tx: Tx) -> Claim | Skipped:
-        row = tx.one(PICK_NAMED, {"task_id": task_id})
+        row = tx.one(*_named(name))
         if row is None:
             return Skipped(Skip.UNKNOWN)
         if row.token == token and row.state == TaskState.RUNNING:
@@ -284,9 +284,13 @@ def claim_named(
     return Skipped(Skip.LOCK_HELD, rules.delay)
 
 
-def take(tx: Tx, task_id: int, *, owner: str, token: str, ttl: float, carrier: str | None = None) -> Claim:
+def _named(name: int | str) -> tuple[Select[Any], dict[str, Any]]:
+    return (PICK_NAMED, {"task_id": name}) if isinstance(name, int) else (PICK_OF_RUN, {"run_id": name})
+
+
+def take(tx: Tx, name: int | str, *, owner: str, token: str, ttl: float, carrier: str | None = None) -> Claim:
     """The task, created by this transaction under the head's lock, is held from the start."""
-    row = tx.execute(PICK_NAMED, {"task_id": task_id}).one()
+    row = tx.execute(*_named(name)).one()
     return _take_over(tx, row, _Taker(owner, token, ttl, carrier))
 
 

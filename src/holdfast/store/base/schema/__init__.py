@@ -23,6 +23,7 @@ from holdfast.store.base.schema.follow_ups import (
     follow_ups,
     keeps,
 )
+from holdfast.store.base.schema.guarded import messages
 from holdfast.store.base.schema.jobs import A_DELETION, A_JOB, job_results
 from holdfast.store.base.schema.journal import journal
 from holdfast.store.base.schema.library import (
@@ -86,6 +87,7 @@ __all__ = [
     "journal",
     "keeps",
     "lines",
+    "messages",
     "metadata",
     "one_of",
     "orders",

@@ -174,6 +174,12 @@ tasks = Table(
         "lease_until",
         **where("state = 'running'"),
     ),
+    # Guarded tasks whose message is to be published, now or again.
+    Index(
+        "holdfast_tasks_to_publish",
+        "look_again_at",
+        **where("state = 'queued' AND lane = 'guarded'"),
+    ),
     Index(
         "holdfast_tasks_token",
         "token",

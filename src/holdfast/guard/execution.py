@@ -1,0 +1,78 @@
+"""One execution of a guarded task: what it was called with, and how it ended."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from celery.exceptions import Ignore, Reject, Retry
+
+from holdfast.core.errors import FencedOutError, MustWaitError, WorkError
+from holdfast.core.records import Fenced
+from holdfast.core.text import plain
+from holdfast.engine.work import Work
+from holdfast.guard import context, serialization
+from holdfast.guard.signals import FencedOut, MustWait
+from holdfast.store.guarded import messages
+from holdfast.store.guarded.messages import Message
+
+NEVER = 10.0 * 365 * 86_400
+
+
+class Execution:
+    """A delivery that may become the execution of a task, in this thread."""
+
+    def __init__(
+        self,
+        name: str,
+        celery_id: str,
+        function: Callable[..., Any],
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        result_serializer: str | None,
+    ) -> None:
+        self.name = name
+        self.celery_id = celery_id
+        self._function = function
+        self._args = args
+        self._kwargs = kwargs
+        self._serializer = result_serializer
+        self.work: Work | None = None
+        self.value: Any = None
+        # What the body raised, to be raised again once the end of the run is recorded.
+        self.error: BaseException | None = None
+        # The message with which the run goes on, after a retry or when the task replaced itself.
+        self.next_message: Message | None = None
+        self.next_delay = 0.0
+        self.starts = 0
+
+    def run(self, work: Work) -> Mapping[str, Any] | None:
+        """The body of the task has run; its result as it is stored. Errors are those of the engine."""
+        self.work = work
+        self.starts += 1
+        try:
+            with context.executing(self):
+                self.value = self._function(*self._args, **self._kwargs)
+        except FencedOut as signal:
+            raise FencedOutError(signal.reason) from signal
+        except MustWait as signal:
+            raise MustWaitError(str(signal), reason=signal.reason, delay=signal.delay) from signal
+        except (Retry, Ignore, Reject) as error:
+            return self._stopped(work, error)
+        except Exception as error:  # whatever the body raises is the end of its run, and passed on to Celery
+            self.error = error
+            text = f"{type(error).__name__}: {error}"
+            raise WorkError(plain(text), code="task_raised") from error
+        return serialization.result(self.value, self._serializer)
+
+    def _stopped(self, work: Work, error: Exception) -> Mapping[str, Any] | None:
+        """The body has ended itself in one of Celery's ways."""
+        self.error = error
+        if self.next_message is not None:
+            outcome = messages.replace(work.db, work.claim, self.next_message)
+            if isinstance(outcome, Fenced):
+                raise FencedOutError(outcome.reason) from error
+        if self.next_message is not None or isinstance(error, Retry):
+            # In eager mode Celery itself calls the task again, at once.
+            raise MustWaitError("the task is retried", reason="retry", delay=self.next_delay) from error
+        if isinstance(error, Reject) and error.requeue:
+            raise MustWaitError("the task rejected its message", reason="requeue", delay=0.0) from error
+        return None

@@ -1,0 +1,1 @@
+"""Guarded Celery tasks: the messages of their runs."""
