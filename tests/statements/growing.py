@@ -34,7 +34,8 @@ GROWN = {
     "tasks": """run_id, head_id, tenant, lane, priority, age, pipeline, generation, ordinal, payload, state,
         due_at, lease_until, claimed_at, token
         SELECT 'r' || (1 + n % 2) || '-' || ((n + 1) / 2), (n + 1) / 2, 't' || (n % 20),
-        CASE WHEN n % 5000 = 0 THEN 'guarded' ELSE 'bulk' END, 5, n, '', 1, 0, '{}', CASE WHEN n % 500 = 0 THEN 'queued' WHEN n % 1000 = 1 THEN 'running'
+        CASE WHEN n % 5000 = 0 THEN 'guarded' ELSE 'bulk' END, 5, n, '', 1, 0, '{}',
+        CASE WHEN n % 500 = 0 THEN 'queued' WHEN n % 1000 = 1 THEN 'running'
         WHEN n % 1000 = 2 THEN 'waiting' ELSE 'done' END, 9e9, 9e9, 1.0, 'token-' || n FROM g""",
     "messages": """run_id, celery_id, task_name, body, options, report_at
         SELECT 'r' || (1 + n % 2) || '-' || ((n + 1) / 2), 'c' || n, 'shop.build', '{}', '{}',
