@@ -10,7 +10,7 @@ from holdfast.core import document_metadata, float_vectors, keys
 from holdfast.core.errors import BadRequestError
 from holdfast.core.gaps import Gap
 from holdfast.core.languages import LANGUAGES
-from holdfast.core.text import is_plain, plain
+from holdfast.core.text import is_plain, plain, plain_json
 from holdfast.documents import bundles
 from holdfast.documents.blobs import digest_checked
 from holdfast.documents.bundles import Bundle, BundlePart
@@ -18,6 +18,9 @@ from holdfast.documents.parse import properties
 from holdfast.documents.parse.records import MOST_ENTRIES, MOST_ENTRY_TITLE, Format
 from holdfast.kinds import bundle_edits, index
 from holdfast.kinds.bundle_edits import BundleEdit
+from holdfast.kinds.flows import checker
+from holdfast.kinds.flows.checker import MOST_STEPS
+from holdfast.kinds.flows.index_steps import FIELDS, OTHER_FIELDS
 from holdfast.store.library import document_members
 from holdfast.store.library.document_edits import MOST_EDITS
 from holdfast.store.library.documents import DocumentSource
@@ -63,12 +66,21 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class BundleChunk:
-    """A chunk of a bundle, with its vector if it has one."""
+    """A chunk of a bundle, with its vector if it has one; `embed` is what that was made of.
+
+    `search` is the text whose words are searched. Both are the text, unless a flow made them.
+    """
 
     text: str
     page: int | None
     data: Mapping[str, Any]
     vector: bytes
+    embed: str
+    search: str
+
+
+# Bytes of the fields of one chunk.
+MOST_FIELDS = 1024 * 1024
 
 
 class BundleReader:
@@ -222,7 +234,36 @@ def piece(line: Mapping[str, Any], vector: bytes) -> BundleChunk:
     ocr = data.get("ocr") if isinstance(data, dict) else None
     if type(ocr) is int and 0 <= ocr <= 100:
         metadata["ocr"] = ocr
-    return BundleChunk(plain(text), page, metadata, vector)
+    for name in (FIELDS, OTHER_FIELDS):
+        if fields := _fields(data.get(name) if isinstance(data, dict) else None):
+            metadata[name] = fields
+    embed, search = (_flow_text(line, name) or plain(text) for name in ("embed", "search"))
+    return BundleChunk(plain(text), page, metadata, vector, embed, search)
+
+
+def _flow_text(line: Mapping[str, Any], name: str) -> str:
+    """A text that a flow made of a chunk; empty if there is none."""
+    text = line.get(name)
+    if text is not None and not isinstance(text, str):
+        raise bundles.bad(f"{name} of a chunk is not text")
+    return plain(text or "")
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    """The fields that the steps of a flow made of a chunk."""
+    if value is None:
+        return {}
+    if not isinstance(value, dict) or len(value) > MOST_STEPS:
+        raise bundles.bad("the fields of a chunk are no mapping of a few names")
+    try:
+        fields: dict[str, Any] = plain_json(value)
+        fits = all(checker.is_field_name(name) for name in fields)
+        fits = fits and len(keys.canonical(fields)) <= MOST_FIELDS
+    except ValueError:
+        fits = False
+    if not fits:
+        raise bundles.bad("a field of a chunk cannot be stored")
+    return fields
 
 
 def _text(line: Mapping[str, Any], name: str, most: int) -> str:

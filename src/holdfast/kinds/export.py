@@ -8,19 +8,25 @@ The file is on the shelf like any other bytes. No row names it, so the sweep thr
 """
 
 import tempfile
+from collections.abc import Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
 import holdfast
-from holdfast.core.errors import WorkError
+from holdfast.core.errors import BadRequestError, WorkError
 from holdfast.documents import bundles
 from holdfast.documents.blobs import Blobs
+from holdfast.documents.parse import records
 from holdfast.engine.job_specs import JobSpec
 from holdfast.engine.kinds import Finish, Kind
 from holdfast.engine.work import Work
 from holdfast.kinds import bundle_edits, corpus
+from holdfast.kinds.edited_chunks import FLOW
+from holdfast.kinds.flows import index_steps
+from holdfast.kinds.flows.library import FlowLibrary
+from holdfast.kinds.flows.steps import Flow
 from holdfast.kinds.log_phrases import many
 from holdfast.ledger.pay import Call
 from holdfast.store.base.database import Database, Tx
@@ -73,6 +79,7 @@ class Export:
     def __init__(self, db: Database, shelf: Blobs) -> None:
         self._db = db
         self._shelf = shelf
+        self._flows = FlowLibrary(db)
 
     def kind(self) -> Kind:
         """The kind to register."""
@@ -134,14 +141,22 @@ class Export:
     ) -> None:
         lines, chunks, vectors, edit_lines = part.pieces
         model = str(row.chosen.get("provider", "")), str(row.chosen.get("model", ""))
+        flow = self._flow(work.claim.tenant, row.chosen)
+        document = _flow_fields(row)
         number = 0
         positions: list[tuple[int, int]] = []
         for each in exports.chunks_of(tx, work.claim.tenant, row.head_id, row.generation):
-            call = Call(model[0], "embeddings", model[1], each.text)
+            line: dict[str, Any] = {"page": each.page, "text": each.text, "data": each.data}
+            if flow is not None:
+                output = index_steps.stored_output(
+                    flow, document, each.text, each.page, each.position, each.data
+                )
+                texts = {"embed": output.embed, "search": output.search}
+                line |= {name: text for name, text in texts.items() if text != each.text}
+            call = Call(model[0], "embeddings", model[1], str(line.get("embed", each.text)))
             known = each.result is not None and each.call_key == call.key(work.claim.tenant)
             vector = bytes(each.result) if known else b""
-            line = {"page": each.page, "text": each.text, "data": each.data, "vector": len(vector)}
-            chunks.write(bundles.line(line))
+            chunks.write(bundles.line(line | {"vector": len(vector)}))
             vectors.write(vector)
             number += 1
             positions.append((each.slice, each.position))
@@ -180,6 +195,13 @@ class Export:
         bill.documents += 1
         bill.chunks += number
 
+    def _flow(self, tenant: str, chosen: Mapping[str, Any]) -> Flow | None:
+        """The flow that a document was indexed by; None if there is none, or it cannot be read any more."""
+        try:
+            return self._flows.find(tenant, str(chosen[FLOW])) if chosen.get(FLOW) else None
+        except BadRequestError:
+            return None
+
     def _contents(self, work: Work, bill: BundleContents, writer: bundles.Writer) -> int:
         """The bytes of every document are in the bundle; answers for how many there are none any more."""
         done = missing = 0
@@ -200,6 +222,19 @@ class Export:
             return self._shelf.path(digest)
         except WorkError:
             return None
+
+
+def _flow_fields(row: Any) -> dict[str, Any]:
+    """The fields of an exported document that steps read."""
+    is_paged = row.format in {each.value for each in records.PAGED}
+    return {
+        "format": row.format,
+        "pages": row.pages if is_paged else 1,
+        "language": row.language,
+        "title": row.title,
+        "name": row.name,
+        "metadata": row.metadata or {},
+    }
 
 
 def _manifest(collection: Collection, bill: BundleContents, parts: int) -> bundles.Manifest:

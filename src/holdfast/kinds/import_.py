@@ -273,7 +273,7 @@ class Import:
                     page=piece.page,
                     call_key=_call(record, piece).key(claim.tenant) if is_ours and piece.vector else None,
                     data=data,
-                    words=tokenizer.terms_of(piece.text, staged.language).words,
+                    words=tokenizer.terms_of(piece.search, staged.language).words,
                 )
                 for piece in batch
                 for position, data in [places.next(piece.data)]
@@ -337,7 +337,7 @@ class Arrived:
 def _call(record: Record, piece: BundleChunk) -> Call:
     """The paid input that the vector of a chunk is the answer to."""
     provider, model = record.model
-    return Call(provider, "embeddings", model, piece.text)
+    return Call(provider, "embeddings", model, piece.embed)
 
 
 def _batches(pieces: Iterator[BundleChunk]) -> Iterator[list[BundleChunk]]:

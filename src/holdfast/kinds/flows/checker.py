@@ -77,6 +77,11 @@ def is_flow_name(name: str) -> bool:
     return _FLOW_NAME.fullmatch(name) is not None
 
 
+def is_field_name(name: str) -> bool:
+    """True for what a field that a step makes may be called."""
+    return _NAME.fullmatch(name) is not None
+
+
 class _Checker:
     """Collects faults; what is wrong has a value all the same, so that the rest can be looked at."""
 

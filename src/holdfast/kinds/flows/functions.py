@@ -13,7 +13,8 @@ from typing import Any
 
 from holdfast.core import keys
 from holdfast.core.errors import WorkError
-from holdfast.core.text import plain
+from holdfast.core.text import plain, plain_json
+from holdfast.kinds.flows import function_child
 from holdfast.kinds.flows.conditions import value_of
 from holdfast.kinds.flows.function_child import MOST_OUTPUT
 from holdfast.kinds.flows.function_process import FunctionDiedError, FunctionProcess, FunctionProcesses
@@ -81,7 +82,7 @@ class StepFunctions:
             return WorkError(f"{call} {death}", code="step_failed")
         error = answer.get("error")
         if error is None and "output" in answer:
-            return _storable(answer["output"])
+            return plain_json(answer["output"], function_child.MOST_DEPTH + 1)
         if error == "import":
             message = (
                 f"the function {call} cannot be imported ({answer.get('message')}); it must look like "
@@ -94,12 +95,3 @@ class StepFunctions:
             return WorkError(message, code="step_failed")
         sentence = SENTENCES.get(str(error), "gave no answer").format(message=answer.get("message"))
         return WorkError(plain(f"{call} {sentence}")[:1000], code="step_failed")
-
-
-def _storable(value: Any) -> Any:
-    """The value with what no database can store replaced."""
-    if isinstance(value, str):
-        return plain(value)
-    if isinstance(value, dict):
-        return {plain(name): _storable(each) for name, each in value.items()}
-    return [_storable(each) for each in value] if isinstance(value, list) else value

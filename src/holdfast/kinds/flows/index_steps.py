@@ -19,7 +19,7 @@ from holdfast.kinds.flows import functions
 from holdfast.kinds.flows.conditions import value_of
 from holdfast.kinds.flows.functions import StepFunctions
 from holdfast.kinds.flows.library import FlowLibrary
-from holdfast.kinds.flows.runner import FlowOutput, FlowRunner
+from holdfast.kinds.flows.runner import ChunkOutput, FlowOutput, FlowRunner, chunk_output
 from holdfast.kinds.flows.step_calls import Answer
 from holdfast.kinds.flows.steps import Flow, Step
 from holdfast.kinds.log_phrases import many
@@ -193,6 +193,15 @@ def chunk_fields(edited: EditedPiece) -> dict[str, Any]:
         "headings": list(piece.headings),
         "position": edited.position,
     }
+
+
+def stored_output(
+    flow: Flow, document: Mapping[str, Any], text: str, page: int | None, position: int, data: Any
+) -> ChunkOutput:
+    """What is embedded and searched of a stored chunk with these data, as the steps of its flow made it."""
+    about = data if isinstance(data, dict) else {}
+    chunk = {"text": text, "page": page, "headings": about.get("headings") or [], "position": position}
+    return chunk_output(flow, document, chunk, {**about.get(OTHER_FIELDS, {}), **about.get(FIELDS, {})})
 
 
 def prepared(flow: Flow, pieces: Sequence[EditedPiece], output: FlowOutput) -> list[PreparedChunk]:

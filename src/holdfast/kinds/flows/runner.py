@@ -201,16 +201,21 @@ class FlowRunner:
         return UnknownOutput() if output is None else output
 
     def _chunk(self, chunk: Mapping[str, Any], own: Mapping[str, Any]) -> ChunkOutput:
-        fields = {**self._document, **self._made, **chunk, **own}
-        text = str(chunk["text"])
-        embed = next((step for step in self._flow.of_kind("embed") if step.is_for(fields)), None)
-        embedded = embed.template.filled(fields) if embed is not None and embed.template is not None else text
-        searched = "\n".join(
-            filter(None, (shown(_value(fields, name)) for name in self._flow.search_fields()))
-        )
-        publish = self._flow.of_kind("publish")
-        is_published = not publish or publish[0].is_for(fields)
-        return ChunkOutput(embedded or text, searched, {**self._made, **own}, is_published)
+        return chunk_output(self._flow, self._document, chunk, {**self._made, **own})
+
+
+def chunk_output(
+    flow: Flow, document: Mapping[str, Any], chunk: Mapping[str, Any], outputs: Mapping[str, Any]
+) -> ChunkOutput:
+    """The chunk after all steps that made these fields."""
+    fields = {**document, **chunk, **outputs}
+    text = str(chunk["text"])
+    embed = next((step for step in flow.of_kind("embed") if step.is_for(fields)), None)
+    embedded = embed.template.filled(fields) if embed is not None and embed.template is not None else text
+    searched = "\n".join(filter(None, (shown(_value(fields, name)) for name in flow.search_fields())))
+    publish = flow.of_kind("publish")
+    is_published = not publish or publish[0].is_for(fields)
+    return ChunkOutput(embedded or text, searched, dict(outputs), is_published)
 
 
 def _value(fields: Mapping[str, Any], name: str) -> Any:
