@@ -48,6 +48,11 @@ LONG = (
     ("tests/money/test_5_budget_races.py", "a_death_at"),
     ("tests/money/test_5_budget_races.py", "of_its_own", "anywhere"),
     ("tests/money/test_5_budget_races.py", "of_its_own", "sqlite"),
+    ("tests/guard/test_processes.py", "killed_process", "rabbitmq"),
+    ("tests/guard/test_processes.py", "frozen", "redis"),
+    ("tests/guard/test_processes.py", "chord", "redis"),
+    ("tests/guard/test_processes.py", "time_limits", "rabbitmq"),
+    ("tests/guard/test_processes.py", "in_a_transaction", "rabbitmq"),
     ("tests/fundamentals/test_cli_demo.py", "interrupted", "[1]"),
     ("tests/fundamentals/test_cli_demo.py", "interrupted", "[15]"),
 )

@@ -16,6 +16,7 @@ LENGTHY = (
     "tests/docs/test_how_to.py",
     "tests/page/test_2_looking.py",
     "tests/indexing/test_crash.py",
+    "tests/guard/test_processes.py",
     "tests/races/test_g4_nothing_lost.py",
     "tests/worker/test_drain.py",
     "tests/acceptance/test_service_faults.py",

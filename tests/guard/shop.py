@@ -1,0 +1,93 @@
+"""An application whose guarded tasks write into a table of their own; for workers in real processes.
+
+Every start of a task is a row that nothing fences; every effect is a row in a fenced transaction.
+"""
+
+import os
+import time
+
+from celery import Celery
+from sqlalchemy import Column, Integer, MetaData, String, Table, create_engine, insert
+
+from holdfast import Guard
+from holdfast.store.base import dialect
+
+app = Celery("shop", broker=os.environ["SHOP_BROKER"], backend=os.environ["SHOP_BACKEND"])
+app.conf.update(
+    broker_transport_options={
+        "visibility_timeout": float(os.environ.get("SHOP_VISIBILITY", "3600")),
+        "unacked_restore_interval": 1,
+        "unacked_restore_throttle": 1,
+    },
+    task_default_queue=os.environ.get("SHOP_QUEUE", "shop"),
+    task_default_queue_type=os.environ.get("SHOP_QUEUE_TYPE", "classic"),
+    worker_detect_quorum_queues=os.environ.get("SHOP_QUEUE_TYPE") == "quorum",
+    worker_prefetch_multiplier=1,
+    broker_connection_retry_on_startup=True,
+    result_expires=3600,
+)
+guard = Guard(
+    app,
+    database=os.environ["SHOP_DATABASE"],
+    lease=float(os.environ.get("SHOP_LEASE", "3")),
+    sweep_interval=0.5,
+)
+engine = create_engine(
+    dialect.parse(os.environ["SHOP_DATABASE"]),
+    connect_args={"timeout": 30} if "sqlite" in os.environ["SHOP_DATABASE"] else {},
+)
+metadata = MetaData()
+starts = Table(
+    "shop_starts",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("name", String),
+    Column("pid", Integer),
+)
+effects = Table("shop_effects", metadata, Column("id", Integer, primary_key=True), Column("name", String))
+
+
+def _start(name: str) -> None:
+    with engine.begin() as connection:
+        connection.execute(insert(starts).values(name=name, pid=os.getpid()))
+
+
+def _effect(name: str) -> None:
+    with engine.begin() as connection:
+        connection.execute(insert(effects).values(name=name))
+        guard.fence(connection)
+
+
+def _work(name: str, seconds: float) -> str:
+    _start(name)
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        time.sleep(0.05)
+    _effect(name)
+    return name
+
+
+@guard.task("order:{name}")
+def ship(name, seconds=0.0):
+    """Ship an order, which takes a while."""
+    return _work(name, seconds)
+
+
+@guard.task
+def pick(name, seconds=0.0):
+    """Pick an article, without a key."""
+    return _work(name, seconds)
+
+
+@guard.task
+def pack(names):
+    """Pack what was picked."""
+    return _work("+".join(sorted(names)), 0.0)
+
+
+@app.task(acks_late=True, reject_on_worker_lost=True, name="tests.guard.shop.plain")
+def plain(name, seconds=0.0):
+    """The same without a guard."""
+    _start(name)
+    time.sleep(seconds)
+    return name
