@@ -59,7 +59,7 @@ def test_nothing_is_left_behind_when_it_is_killed(install, up):
 
 
 def test_a_first_visit_finds_a_service_with_something_in_it(install):
-    """One command: the API answers, the sample collection is indexed by the worker, and a search finds it."""
+    """One command: the sample collection is indexed, searched, and has its tree, graph and mind map."""
     up = install.start("up", "--sample", "-c", "1")
     address = up.says(r"Ready: (http://\S+)", 90)[1]
 
@@ -77,6 +77,15 @@ def test_a_first_visit_finds_a_service_with_something_in_it(install):
     until(
         lambda: len(request("/collections/sample/documents")["documents"]) == 12, 60, "documents are missing"
     )
+
+    def derived():
+        tree = request("/collections/sample/tree")["nodes"]
+        entities = request("/collections/sample/graph")["entities"]
+        topics = request("/collections/sample/mindmap")["topics"]
+        parts = [tree, entities, topics]
+        return all(parts) and [all(each["stand_in"] for each in part) for part in parts]
+
+    assert until(derived, 90, "the sample has no tree, graph or mind map") == [True] * 3
     assert "sample started" in up.said()
     up.tell(signal.SIGINT)
     assert up.ended(30)[0] == 0

@@ -312,7 +312,7 @@ def up(
     ] = None,
     workers: Annotated[int, typer.Option("--workers", min=0, max=64, help="Number of workers.")] = 1,
     api: Annotated[bool, typer.Option("--api/--no-api", help="Also serve the API and the web UI.")] = True,
-    sample: Annotated[bool, typer.Option("--sample", help="Index a small sample collection first.")] = False,
+    sample: Annotated[bool, typer.Option("--sample", help="Fill a small sample collection first.")] = False,
     host: Annotated[str | None, typer.Option("--host", help="Host of the API; see `holdfast api`.")] = None,
     port: Annotated[
         int | None, typer.Option("--port", min=0, max=65535, help="Port of the API; 0 picks a free one.")
@@ -326,6 +326,14 @@ def up(
 
     options = supervisor.ComponentOptions(concurrency, workers, api, sample, host, port)
     raise typer.Exit(supervisor.up(options))
+
+
+@app.command(hidden=True)
+def sample() -> None:
+    """Fill the sample collection, for `up --sample`."""
+    from holdfast.cli import sample_collection  # noqa: PLC0415
+
+    raise typer.Exit(sample_collection.fill())
 
 
 @app.command()

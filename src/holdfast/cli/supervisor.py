@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import IO
 
 from holdfast import bootstrap, settings
@@ -33,7 +32,6 @@ READY = re.compile(r"holdfast api: (?P<url>http://\S+)|holdfast worker: \S+ read
 # After so many seconds it is said what is not ready yet.
 LATE = 15.0
 # Documents to look at on a first visit: the papers of a small harbour.
-SAMPLE = Path(__file__).parent / "sample"
 
 
 @dataclass(slots=True)
@@ -210,9 +208,7 @@ def up(options: ComponentOptions) -> int:
     if not options.workers:  # each worker sweeps
         parts.append(Component("sweep", ["sweep"]))
     if options.sample:
-        parts.append(
-            Component("sample", ["index", str(SAMPLE), "--collection", "sample", "--no-wait"], once=True)
-        )
+        parts.append(Component("sample", ["sample"], once=True))
     lines = component_logs.JsonLines() if loaded.log_format == "json" else component_logs.TextLines()
     return Supervisor(parts, lines).run()
 

@@ -1,12 +1,14 @@
 """Communities of a graph that stay what they were: only what is new in it chooses where it belongs.
 
-An item that was in a community stays there. A new one, and one that is left alone, joins the community where
-it raises the modularity of the graph most, again and again until none would move. A community that became too
-large is divided. Then the same is done over the communities, level by level, as long as any two belong
-together. All of it is repeated until nothing moves, and only then stored: with nothing changed, nothing
-changes. Everything is decided by names and weights, in the order of names. Pure functions.
+An item that was in a community stays there, also when all others have left it: to move it would change the
+report of the community that it joins, where nothing was edited. A new one joins the community where it raises
+the modularity of the graph most, again and again until none would move. A community that became too large is
+divided. Then the same is done over the communities, level by level, as long as any two belong together. All
+of it is repeated until nothing moves, and only then stored: with nothing changed, nothing changes. Everything
+is decided by names and weights, in the order of names. Pure functions.
 """
 
+import heapq
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -126,12 +128,13 @@ def _settled(graph: _Graph, stored: Mapping[str, str], level: int, most: int) ->
     homes: dict[int, str] = {}
     for at, item in enumerate(graph.items):
         homes[at] = stored.get(item) or _name([item], level)
-    is_new = {at for at, item in enumerate(graph.items) if item not in stored}
+    new = {at for at, item in enumerate(graph.items) if item not in stored}
+    moving = new
     for _ in range(ROUNDS):
         before = dict(homes)
-        _move(graph, homes, is_new | _lonely(homes), level)
+        _move(graph, homes, moving, level)
         _divide(graph, homes, level, most)
-        is_new = set()
+        moving = new & _lonely(homes)
         if homes == before:
             break
     return {item: homes[at] for at, item in enumerate(graph.items)}
@@ -196,7 +199,10 @@ def _divide(graph: _Graph, homes: dict[int, str], level: int, most: int) -> None
     for _, own in sorted(members.items()):
         if len(own) <= most:
             continue
-        parts = _parts(graph.of([graph.items[at] for at in own]), most)
+        inner = graph.of([graph.items[at] for at in own])
+        parts = _parts(inner, most)
+        if level > 1:
+            parts = _joined(inner, parts, most)
         for part in sorted(parts, key=lambda part: (-len(part), part))[1:]:
             name = _name(part, level)
             while name in taken:
@@ -231,6 +237,45 @@ def _parts(graph: _Graph, most: int) -> list[list[str]]:
         for part in parts
         for piece in ([sorted(part)] if len(part) <= most else _parts(graph.of(part), most))
     ]
+
+
+def _joined(graph: _Graph, parts: Sequence[Sequence[str]], most: int) -> list[list[str]]:
+    """The parts with those that belong together most as one, as long as it has at most `most` items.
+
+    For levels above the first: there the fewer parents there are, the fewer reports a change goes through.
+    """
+    groups = {part[0]: list(part) for part in parts}
+    above = graph.over({item: part[0] for part in parts for item in part})
+    degrees = dict(zip(above.items, above.degrees, strict=True))
+    links = {
+        name: {above.items[other]: weight for other, weight in above.links[at].items()}
+        for at, name in enumerate(above.items)
+    }
+
+    def loss(one: str, other: str) -> float:
+        """What modularity loses when they are joined; less than nothing if they belong together."""
+        return degrees[one] * degrees[other] / above.weight - links[one][other]
+
+    def offers(name: str) -> list[tuple[float, str, str]]:
+        return [(loss(name, other), min(name, other), max(name, other)) for other in links[name]]
+
+    waiting = [offer for name in groups for offer in offers(name)]
+    heapq.heapify(waiting)
+    while waiting:
+        offered, one, other = heapq.heappop(waiting)
+        if one not in groups or other not in groups or len(groups[one]) + len(groups[other]) > most:
+            continue
+        if offered != loss(one, other):  # it is from before one of them grew
+            continue
+        groups[one] += groups.pop(other)
+        degrees[one] += degrees.pop(other)
+        for name, weight in links.pop(other).items():
+            del links[name][other]
+            if name != one:
+                links[one][name] = links[name][one] = links[one].get(name, 0.0) + weight
+        for offer in offers(one):
+            heapq.heappush(waiting, offer)
+    return [sorted(group) for group in groups.values()]
 
 
 def _in_equal_numbers(graph: _Graph, items: Sequence[str], most: int) -> list[list[str]]:

@@ -20,6 +20,7 @@ MOST_WORDS = 6
 MOST_FINDINGS = 5
 
 _TOKEN = re.compile(r"[^\s]{1,200}")
+_EMPHASIS = re.compile(r"\*+(?=\w)|(?<=[\w.!?])\*+")
 _APOSTROPHES = "'\u2019"
 _EDGES = "\"'\u201c\u201d\u2018\u2019`*_.,;:!?()[]{}<>|#\u2026"
 _JOINING = frozenset({"of", "de", "van", "von", "der", "du", "da", "di", "la", "&"})
@@ -30,7 +31,7 @@ _PLAIN_WORDS = """
     there here what who whom which why how is are was were be has have had do does did can could may might
     must shall will would monday tuesday wednesday thursday friday saturday sunday january february march
     april june july august september october november december today yesterday tomorrow however therefore
-    because
+    because mon tue wed thu fri sat sun jan feb mar apr jun jul aug sep sept oct nov dec cc bcc
 """
 _PLAIN = frozenset(_PLAIN_WORDS.split())
 _ORGANISATIONS = """
@@ -48,7 +49,8 @@ _TITLES = frozenset(_TITLE_WORDS.split())
 
 def graph(text: str) -> dict[str, list[dict[str, str]]]:
     """The names of a text and which of them are in a sentence together, as a model would answer."""
-    sentences = [one for line in text.splitlines() for one in extractive.sentences(line)]
+    lines = (_EMPHASIS.sub("", line) for line in text.splitlines())
+    sentences = [one for line in lines for one in extractive.sentences(line)]
     candidates = [(sentence, _runs(sentence)) for sentence in sentences]
     sure = {name for _, runs in candidates for name, is_sure in runs if is_sure}
     # A word that begins several sentences and is nowhere written small is a name as well.
@@ -91,8 +93,11 @@ def report_names(hint: Mapping[str, Any]) -> list[str]:
 def _runs(sentence: str) -> list[tuple[str, bool]]:
     """Runs of capitalised words and technical words, each with whether more than its place speaks for it."""
     reader = _NameReader()
-    for at, match in enumerate(_TOKEN.finditer(sentence)):
-        reader.feed(match.group(), begins=at == 0)
+    begins = True
+    for match in _TOKEN.finditer(sentence):
+        reader.feed(match.group(), begins=begins)
+        # A time or a number in front of a sentence does not make its first word a name.
+        begins = begins and not any(letter.isalpha() for letter in match.group())
     reader.close()
     return reader.names
 

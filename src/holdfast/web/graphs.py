@@ -9,13 +9,14 @@ from fastapi.responses import Response
 
 from holdfast.bootstrap import AppServices
 from holdfast.core.errors import NotFoundError
+from holdfast.kinds import graph as kind_of_graphs
 from holdfast.service.graphs import (
     EntityDetails,
     GraphPosition,
     NeighbourPage,
     ReportDetails,
 )
-from holdfast.web import graph_pictures, rendering
+from holdfast.web import derived_jobs, graph_pictures, rendering
 from holdfast.web.collections import PathCollection
 from holdfast.web.page_access import Services
 
@@ -95,6 +96,7 @@ def graph(
         query=query,
         drawing=graph_pictures.draw(picture, entity, members),
         opened=opened,
+        job=derived_jobs.of_collection(services, *owner, kind_of_graphs.NAME),
         reports=services.graphs.communities(*owner, limit=REPORTS),
         after=None if page.next is None else f"{page.next.generation}.{page.next.number}",
     )

@@ -23,7 +23,13 @@ router = rendering.router()
 
 
 @router.get("/jobs")
-def jobs(request: Request, services: Services, who: rendering.Who) -> Response:
+def jobs(
+    request: Request,
+    services: Services,
+    who: rendering.Who,
+    start: Annotated[str, Query(max_length=200, description="A kind: the dialog for a job is open.")] = "",
+    collection: Annotated[str, Query(max_length=200, description="The collection that it is for.")] = "",
+) -> Response:
     """Show the jobs, the newest first."""
     return rendering.page(
         request,
@@ -32,6 +38,8 @@ def jobs(request: Request, services: Services, who: rendering.Who) -> Response:
         "Jobs",
         views=services.jobs.page(JobQuery(who.tenant, limit=SHOWN)),
         kinds=services.jobs.kinds,
+        start=start if start in services.jobs.kinds else "",
+        chosen=collection,
         form_fields=forms.fields,
         collections=services.collections.all(who.tenant),
         model=services.jobs.model,

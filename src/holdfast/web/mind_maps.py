@@ -5,7 +5,8 @@ from typing import Annotated
 from fastapi import Query, Request
 from fastapi.responses import RedirectResponse, Response
 
-from holdfast.web import rendering
+from holdfast.kinds import mindmap
+from holdfast.web import derived_jobs, rendering
 from holdfast.web.collections import PathCollection
 from holdfast.web.documents import PathDocument
 from holdfast.web.page_access import Services
@@ -27,6 +28,7 @@ def mind_map(
         actions=len(services.actions.all(who.tenant, collection.id)),
         mind_map=services.mind_maps.of_collection(collection),
         document=None,
+        job=derived_jobs.of_collection(services, who.tenant, collection.id, mindmap.NAME),
         source=f"/api/v1/collections/{collection.id}/mindmap",
     )
 
@@ -46,6 +48,7 @@ def document_mind_map(
         actions=len(services.actions.all(who.tenant, collection.id)),
         mind_map=services.mind_maps.of_document(document),
         document=document,
+        job=derived_jobs.of_collection(services, who.tenant, collection.id, mindmap.NAME),
         source=f"/api/v1/documents/{document.id}/mindmap",
     )
 

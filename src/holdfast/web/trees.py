@@ -1,14 +1,15 @@
 """The summaries of a collection or of a document: a tree that opens down to the passages."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import Query, Request
 from fastapi.responses import Response
 
+from holdfast.kinds import raptor
 from holdfast.service.trees import Passages, TreeNode, TreePage, TreePosition
-from holdfast.web import rendering
+from holdfast.web import derived_jobs, rendering
 from holdfast.web.collections import PathCollection
 from holdfast.web.page_access import Services
 
@@ -27,6 +28,12 @@ class Branch:
     branches: tuple["Branch", ...] = ()
     passages: tuple[Passages, ...] = ()
     more: bool = False
+
+    def every(self) -> Iterator["Branch"]:
+        """It, and all that is shown below it."""
+        yield self
+        for branch in self.branches:
+            yield from branch.every()
 
 
 @dataclass(slots=True)
@@ -60,12 +67,9 @@ def tree(
     page = services.trees.of_collection(tenant, name, node=node, after=position, limit=PAGE)
     grower = _Grower(lambda key: services.trees.of_collection(tenant, name, node=key, limit=PAGE), MOST_NODES)
     branches = tuple(grower.branch(each) for each in page.nodes)
-    titles = {
-        each.document.id: each.document.title
-        for each in services.views.some(
-            tenant, name, {one for branch in branches for one in branch.node.covers}
-        )
-    }
+    shown = [each for branch in branches for each in branch.every()]
+    of_one = {each.node.covers[0] for each in shown if len(each.node.covers) == 1}
+    titles = {each.document.id: each.document.title for each in services.views.some(tenant, name, of_one)}
     return rendering.page(
         request,
         who,
@@ -76,5 +80,8 @@ def tree(
         tree=page,
         branches=branches,
         titles=titles,
+        stand_in=any(each.node.stand_in for each in shown),
+        stale=any(each.node.node.stale for each in shown),
+        job=derived_jobs.of_collection(services, tenant, name, raptor.NAME),
         after=None if page.next is None else ".".join(map(str, page.next)),
     )

@@ -343,6 +343,13 @@ export function begin(whenChanged) {
       nested(form);
     }
   });
+  // Whoever came here to start a job sees at once what it would cost.
+  const opens = document.querySelector("dialog[data-opens]");
+  if (opens) {
+    history.replaceState(null, "", location.pathname);
+    opens.showModal();
+    estimate(opens.querySelector("form"));
+  }
   document.addEventListener("input", (input) => {
     if (input.target.dataset.manner === undefined) unestimated(input.target.form);
     if (input.target.dataset.switch !== undefined) chosen(input.target);

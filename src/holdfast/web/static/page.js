@@ -130,6 +130,8 @@ if (home) {
 const zone = document.getElementById("drop");
 if (zone) sent = uploads.begin(zone, (id) => list.touch(id));
 else uploads.guard();
+// On a phone the current tab may be beyond the edge.
+main.querySelector(".tabs [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
 times();
 setInterval(() => times(), 20000);
 if (document.body.dataset.listens !== undefined) follow({ event, progress, workers, state, returned: refresh });
