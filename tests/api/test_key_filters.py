@@ -3,9 +3,8 @@
 import pytest
 
 from holdfast.service.access import Scope
-from tests.api.accepted_requests import TAKEN
 from tests.api.install import PREFIX, Client
-from tests.api.test_isolation import filled, followed, owner  # noqa: F401 - a fixture
+from tests.api.test_isolation import ask, followed, owner  # noqa: F401 - a fixture
 
 MARK = "quicksilver"
 ONLY = {"in": {"$labels": ["public"]}}
@@ -20,12 +19,6 @@ def limited(install):
     )
 
 
-def ask(client, method, template, names):
-    query = f"?collection=shelf&q={MARK}" if template.endswith("/search") else ""
-    body = TAKEN.get(f"{method} {template.removeprefix(PREFIX)}", [{}])[0] if method != "GET" else None
-    return client.call(method, filled(template, names) + query, body)
-
-
 def test_every_route_hides_what_the_filter_of_a_key_leaves_out(install, owner, limited):  # noqa: F811
     """404 for what is named, 403 for what is about more than documents, and nothing of it anywhere."""
     hidden = followed(owner)
@@ -34,13 +27,13 @@ def test_every_route_hides_what_the_filter_of_a_key_leaves_out(install, owner, l
     for method, template in install.routes():
         reply = ask(limited, method, template, hidden)
         reached.add(reply.status)
-        for secret in (MARK, hidden["document_id"], hidden["run_id"], hidden["job_id"]):
+        assert MARK.encode() not in reply.raw, (method, template)
+        for secret in (hidden["document_id"], hidden["run_id"], hidden["job_id"]):
             if "{" not in template:
                 assert secret.encode() not in reply.raw, (method, template)
         named = ("{document_id}", "{job_id}", "{run_id}", "{entity}", "{community}")
         if any(each in template for each in named):
             assert reply.status in {403, 404}, (method, template)
-            assert MARK.encode() not in reply.raw, (method, template)
     assert reached >= {200, 403, 404}
     assert owner.get(f"documents/{hidden['document_id']}").json == before
 
@@ -72,6 +65,20 @@ def test_a_key_with_a_filter_adds_and_changes_only_what_passes(install, owner, l
     same = {"text": f"Only the owner knows of {MARK}.", "labels": ["public"]}
     reply = limited.post("collections/shelf/documents", same)
     assert (reply.code, MARK.encode() in reply.raw) == ("same_content", False)
+
+
+def test_the_external_id_of_a_hidden_document_is_neither_read_nor_taken(install, owner, limited):  # noqa: F811
+    """It is not looked up, changed or deleted by it; what the document holds is told by nothing."""
+    path = "collections/shelf/documents"
+    (hidden,) = owner.get(f"{path}?external_id=cms-7").json["documents"]
+    assert limited.get(f"{path}?external_id=cms-7").json["documents"] == []
+    assert limited.call("DELETE", f"{PREFIX}/{path}?external_id=cms-7").code == "unknown_document"
+    reply = limited.post(path, {"text": "Mine.", "labels": ["public"], "external_id": "cms-7"})
+    assert (reply.code, hidden["id"].encode() in reply.raw) == ("same_external_id", False)
+    added = limited.post(path, {"text": "Mine.", "labels": ["public"]}).json["document"]
+    taken = limited.call("PATCH", f"{PREFIX}/documents/{added['id']}", {"external_id": "cms-7"})
+    assert (taken.code, hidden["id"].encode() in taken.raw) == ("same_external_id", False)
+    assert owner.get(f"documents/{hidden['id']}").json == hidden
 
 
 def test_a_key_with_a_filter_sees_nothing_on_the_web(install, owner, limited):  # noqa: F811

@@ -3,6 +3,7 @@
 import pytest
 
 from holdfast.core import gaps
+from holdfast.core.errors import WorkError
 from holdfast.documents.parse.records import GapReason, Quality
 from tests.documents import pdfs, scans, scores
 
@@ -45,6 +46,14 @@ def test_codes_that_mean_nothing_are_a_gap_and_not_indexed(read, shift):
     """The numbers of glyphs, another order of the alphabet, another code: nobody pays for rubbish."""
     (page,) = read(pdfs.unmapped(text_page(7), shift))[1]
     assert (page.blocks, page.gap) == ((), GapReason.NO_TEXT_LAYER)
+
+
+@pytest.mark.parametrize(("scans_count", "advice"), [(True, "no picture"), (False, "install OCR")])
+def test_a_blank_file_is_not_told_to_install_what_is_there(parser, keep, scans_count, advice):
+    """Where OCR can read scans, a PDF without a picture is blank."""
+    with pytest.raises(WorkError, match=advice) as caught:
+        parser.outline(keep(pdfs.make([""])), scans=scans_count)
+    assert caught.value.code == "no_text"
 
 
 def test_a_picture_of_a_page_is_told_wherever_it_stands(read):

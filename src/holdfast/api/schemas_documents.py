@@ -214,6 +214,7 @@ class LinkedDocumentResponse(Shape):
     title: str
     name: str
     collection: str
+    index_status: str
 
 
 class Members(Shape):

@@ -188,7 +188,7 @@ def list_pages(tenant: str, document: str, *, as_json: bool) -> None:
 
 
 def _linked(documents: Sequence[LinkedDocument]) -> str | None:
-    return ", ".join(f"{each.id} ({each.title})" for each in documents) or None
+    return ", ".join(f"{each.id} ({each.title}, {each.index_status})" for each in documents) or None
 
 
 def describe_document(tenant: str, document: str, described: DescribedDocument, *, as_json: bool) -> None:

@@ -54,6 +54,10 @@ MAPPED = 128 * MIB
 REMEMBERED = 2 * pdf_running_heads.NEARBY
 _BoxAt = Callable[[int], tuple[float, float, float]]
 _STOPS = ".!?:\u3002\uff01\uff1f"
+_NO_TEXT_LAYER = (
+    'the PDF has no text layer, it is probably a scan; to read it, install OCR: pip install "holdfast[ocr]"'
+)
+_BLANK = "the PDF has no text, and no picture on which OCR could read any"
 # PDFium's marks for a hyphen at a line break.
 _SOFT_HYPHENS = ("\x02", "\ufffe", "\xad")
 _ITEM = re.compile(r"(?:[•‣◦▪●\u2013-]|\(?\d{1,3}[.)]|[a-z][.)])\s+\S")
@@ -90,11 +94,7 @@ class Pdf:
                 )
             unread = tuple(_scans(document)) if scans else ()
             if not unread and not any(_has_text(document, number) for number in range(pages)):
-                raise WorkError(
-                    "the PDF has no text layer, it is probably a scan; to read it, install OCR: pip install"
-                    ' "holdfast[ocr]"',
-                    code="no_text",
-                )
+                raise WorkError(_BLANK if scans else _NO_TEXT_LAYER, code="no_text")
             title = " ".join(plain(document.get_metadata_value("Title")).split())
             return Outline(
                 Format.PDF,

@@ -11,11 +11,13 @@ which a publication takes while it holds its head.
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import bindparam, delete, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from holdfast.core import subjects
+from holdfast.core.states import Status, shown
 from holdfast.store.base import rows
 from holdfast.store.base.database import Database, Tx
 from holdfast.store.base.dialect import KeyList, key_in
@@ -52,7 +54,7 @@ OTHER_PARENT = (
         table.join(
             documents_table,
             (documents_table.c.tenant == table.c.tenant) & (documents_table.c.id == table.c.parent),
-        )
+        ).outerjoin(heads, documents.OF_DOCUMENT)
     )
     .where(
         ~documents_table.c.deleted,
@@ -77,14 +79,18 @@ WITH_CONTENTS = select(documents_table.c.id, documents_table.c.digest).where(
     ~documents_table.c.deleted,
 )
 _titles = select(
-    documents_table.c.id, documents_table.c.title, documents_table.c.name, documents_table.c.collection
+    documents_table.c.id,
+    documents_table.c.title,
+    documents_table.c.name,
+    documents_table.c.collection,
+    heads.c.status,
 )
 CHILDREN = (
     _titles.select_from(
         table.join(
             documents_table,
             (documents_table.c.tenant == table.c.tenant) & (documents_table.c.id == table.c.child),
-        )
+        ).outerjoin(heads, documents.OF_DOCUMENT)
     )
     .where(*_of_parent, ~documents_table.c.deleted)
     .order_by(documents_table.c.name, documents_table.c.id)
@@ -95,7 +101,7 @@ PARENTS = (
         table.join(
             documents_table,
             (documents_table.c.tenant == table.c.tenant) & (documents_table.c.id == table.c.parent),
-        )
+        ).outerjoin(heads, documents.OF_DOCUMENT)
     )
     .where(
         table.c.tenant == bindparam("tenant"), table.c.child == bindparam("child"), ~documents_table.c.deleted
@@ -120,6 +126,7 @@ class LinkedDocument:
     title: str
     name: str
     collection: str
+    index_status: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,13 +140,18 @@ class Family:
 def parents(db: Database, tenant: str, document_id: str, limit: int = 20) -> list[LinkedDocument]:
     """The documents that contain this one."""
     values = {"tenant": tenant, "child": document_id, "limit": limit}
-    return [LinkedDocument(row.id, row.title, row.name, row.collection) for row in db.look(PARENTS, values)]
+    return [_linked(row) for row in db.look(PARENTS, values)]
 
 
 def children(db: Database, tenant: str, document_id: str, limit: int = 1000) -> list[LinkedDocument]:
     """The documents inside this one, ordered by their names."""
     values = {"tenant": tenant, "parent": document_id, "limit": limit}
-    return [LinkedDocument(row.id, row.title, row.name, row.collection) for row in db.look(CHILDREN, values)]
+    return [_linked(row) for row in db.look(CHILDREN, values)]
+
+
+def _linked(row: Any) -> LinkedDocument:
+    status = shown(subjects.INDEX, Status(row.status or Status.IDLE))
+    return LinkedDocument(row.id, row.title, row.name, row.collection, status)
 
 
 def depth(db: Database, tenant: str, document_id: str) -> int:

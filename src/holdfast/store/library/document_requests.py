@@ -362,7 +362,7 @@ def change(
             raise ChangedMeanwhileError  # changed by someone else before we locked it
         describe(tx, locked, new_title, metadata, labels, request.access, actor)
         document_passwords.put(tx, document.tenant, document.id, password)
-        _put_external_id(tx, locked, external_id)
+        _put_external_id(tx, locked, external_id, request.access)
         if title is None and options is None:
             return unchanged(before, "metadata") if password is None else answer
         values = {"b_title": new_title, "b_given": title is not None, "b_options": chosen or None}
@@ -383,14 +383,17 @@ SET_EXTERNAL_ID = (
 )
 
 
-def _put_external_id(tx: Tx, locked: Document, external_id: str | None) -> None:
-    """The locked document has this external id, if there is one, and belongs to whoever uses that."""
+def _put_external_id(tx: Tx, locked: Document, external_id: str | None, access: DocumentAccess) -> None:
+    """The locked document has this external id, if there is one, and belongs to whoever uses that.
+
+    A key with a filter is not told which other document has it: that one may be hidden from it.
+    """
     if external_id is None or external_id == locked.external_id:
         return
     renamed = dataclasses.replace(locked, external_id=external_id)
     if (other := clash(tx, renamed, locked.collection, locked.digest)) is not None:
-        message = f"document {other.document_id} of this collection has this external_id"
-        raise ConflictError(message, code="same_external_id")
+        one = "a document" if access.only is not None else f"document {other.document_id}"
+        raise ConflictError(f"{one} of this collection has this external_id", code="same_external_id")
     name = {"b_tenant": locked.tenant, "b_id": locked.id}
     tx.execute(SET_EXTERNAL_ID, name | {"b_external_id": external_id})
     tx.execute(OWNED, name)

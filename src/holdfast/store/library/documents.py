@@ -108,12 +108,12 @@ _HEAD = [
     heads.c.run_id,
     heads.c.fingerprint,
 ]
-_of_document = and_(
+OF_DOCUMENT = and_(
     heads.c.tenant == documents.c.tenant,
     heads.c.kind == subjects.INDEX,
     heads.c.subject == literal(subjects.DOCUMENT) + documents.c.id,
 )
-WITH_HEADS = documents.outerjoin(heads, _of_document)
+WITH_HEADS = documents.outerjoin(heads, OF_DOCUMENT)
 _FOUND = select(*_ROW, *_HEAD).select_from(WITH_HEADS)
 _live = ~documents.c.deleted
 DOCUMENT = _FOUND.where(documents.c.tenant == bindparam("tenant"), documents.c.id == bindparam("id"), _live)
