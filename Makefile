@@ -18,7 +18,7 @@ REACHING := tests/conformance tests/fundamentals tests/api tests/jobs tests/mone
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run demo test integrations lint docs simulate fuzz mutants bench chaos services-up services-down services-status lock clean
+.PHONY: help install run demo test integrations matrix lint docs simulate fuzz mutants bench chaos services-up services-down services-status lock clean
 
 help: ## print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F '\t' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -47,6 +47,9 @@ integrations: install ## the retrievers against LangChain's own suite and LlamaI
 	@$(VENV)/bin/uv venv -q --allow-existing --python $(PY) $(VENV)/integrations
 	@$(VENV)/bin/uv pip install -q --python $(VENV)/integrations/bin/python -c requirements.lock -e '.[all]' --group dev --group integrations
 	@$(VENV)/integrations/bin/python -m pytest -p no:cacheprovider -o filterwarnings= -o asyncio_mode=auto -o asyncio_default_fixture_loop_scope=function tests/integrations
+
+matrix: install ## the tests of the library with other releases of Python, Celery and SQLAlchemy (ARGS="--only celery5.4")
+	@$(PY) -m scripts.matrix $(ARGS)
 
 statements: install ## explain every statement of the product, as the quicker tests send them, on databases with 100,000 rows
 	@$(SERVICES) run -- $(STATEMENTS) --verbose -- $(PYTEST) -m 'not long and not slow and not chaos' $(or $(ARGS),$(REACHING))

@@ -6,6 +6,7 @@ import pytest
 from sqlalchemy import Column, Integer, MetaData, String, Table, create_engine, insert, select, update
 from sqlalchemy.orm import Session
 
+from holdfast import Guard
 from holdfast.core.errors import BadRequestError, HoldfastError
 from holdfast.store.base import dialect
 from holdfast.store.base.schema import tasks
@@ -113,3 +114,12 @@ def test_a_session_on_another_database_is_refused(postgresql_url):
     ):
         build.request(7, using=connection)
     application.close()
+
+
+def test_the_database_may_be_that_of_an_engine(application, theirs):
+    """Its URL is used, password included; anything else is refused in one line."""
+    guard = Guard(application.celery, engine=theirs, sweep=False)
+    assert guard.runtime().db.engine.url.database == theirs.url.database
+    guard.close()
+    with pytest.raises(BadRequestError, match="a guard takes database=, which is a URL, or engine="):
+        Guard(application.celery, database=theirs)

@@ -37,16 +37,17 @@ from holdfast.telemetry import traces
 class Guard:
     """Guards the tasks of one Celery application with one database.
 
-    `database` is a URL, or an SQLAlchemy engine whose URL is used; without it HOLDFAST_DATABASE_URL, and
-    without that a SQLite file. `app` may be left out: tasks are then shared tasks. Nothing is opened before
-    it is needed.
+    `database` is a URL, `engine` an SQLAlchemy engine whose URL is used; without either it is
+    HOLDFAST_DATABASE_URL, and without that a SQLite file. `app` may be left out: tasks are then shared tasks.
+    Nothing is opened before it is needed.
     """
 
     def __init__(
         self,
         app: Celery | None = None,
         *,
-        database: Any = None,
+        database: str | None = None,
+        engine: Any = None,
         tenant: str = "default",
         lease: float = 12.0,
         sweep: bool = True,
@@ -56,7 +57,7 @@ class Guard:
             raise BadRequestError(f"tenant {tenant!r} has the wrong form", code="bad_tenant")
         self.app = app
         self._tenant = tenant
-        self._database = database
+        self._database = _url(database, engine)
         self._terms = LeaseTerms(ttl=lease, renew_every=lease / 3, margin=lease / 6)
         self._rules = SweepRules(interval=sweep_interval)
         self.silence = decide.SilenceLimits()
@@ -286,7 +287,7 @@ class Guard:
             runtime.close()
 
     def _options(self) -> GuardOptions:
-        return GuardOptions(_url(self._database), self._terms, self._rules)
+        return GuardOptions(self._database or load().database, self._terms, self._rules)
 
 
 def _kind(name: str, time_limit: float | None) -> Kind:
@@ -310,13 +311,13 @@ def _parameters(function: Callable[..., Any], *, bound: bool) -> inspect.Signatu
     return signature.replace(parameters=list(signature.parameters.values())[1:])
 
 
-def _url(database: Any) -> str:
-    if database is None:
-        return load().database
-    if isinstance(database, str):
+def _url(database: str | None, engine: Any) -> str | None:
+    """The URL that was passed, by itself or with an engine; BadRequestError for both or anything else."""
+    if engine is None and (database is None or isinstance(database, str)):
         return database
-    url = getattr(database, "url", None)
-    if url is None:
-        message = f"database= takes a URL or an SQLAlchemy engine, not {type(database).__name__}"
+    url = getattr(engine, "url", None)
+    if url is None or database is not None:
+        message = "a guard takes database=, which is a URL, or engine=, which is an SQLAlchemy engine"
         raise BadRequestError(message, code="bad_database")
-    return str(url.render_as_string(hide_password=False))
+    # Without its driver, which may be one that the guard does not use.
+    return str(url.set(drivername=url.get_backend_name()).render_as_string(hide_password=False))

@@ -19,7 +19,7 @@ from holdfast.core.records import Ask, Claim, Fenced, Landed, Outcome, RequestRe
 from holdfast.core.states import GUARDED_LANE, LIVE, Status, TaskState, Verb
 from holdfast.store.base import journal, rows
 from holdfast.store.base.database import Database, Tx
-from holdfast.store.base.dialect import KeyList, key_in, now
+from holdfast.store.base.dialect import KeyList, Together, key_in, now
 from holdfast.store.base.rows import literal
 from holdfast.store.base.schema import carriers, heads, messages, runs, tasks
 from holdfast.store.protocol import claims, requests
@@ -65,7 +65,7 @@ _new_message = (
     .on_conflict_do_nothing()
 )
 _delay: BindParameter[float] = bindparam("b_delay", type_=Double())
-SCHEDULE = (
+_schedule = (
     update(tasks)
     .where(tasks.c.run_id == bindparam("b_run"), tasks.c.ordinal == 0)
     .values(
@@ -76,6 +76,8 @@ SCHEDULE = (
     )
 )
 
+STORED = Together(_new_message, _schedule)
+
 
 def answer(
     tx: Tx, ask: Ask, message: Message, timing: Timing, *, run_id: str, patience: decide.SilenceLimits
@@ -83,8 +85,8 @@ def answer(
     """The result of the request, inside the caller's transaction; its message is stored if it is new."""
     result = requests.answer(tx, ask, run_id=run_id, patience=patience)
     if result.created:
-        tx.execute(_new_message, {"b_run": run_id, **_values(message)})
-        tx.execute(SCHEDULE, {"b_run": run_id, "b_delay": timing.delay, "b_after": timing.publish_after})
+        schedule = {"b_run": run_id, "b_delay": timing.delay, "b_after": timing.publish_after}
+        tx.together(STORED, schedule | _values(message))
     return result
 
 
