@@ -196,7 +196,8 @@ VERBS = {
     Verb.DOUBT: "The outcome of the order is unknown; it counts as spent until it is resolved.",
     Verb.RESEND: "The same bytes go out again under the same idempotency key.",
     Verb.PARK: "The order waits for a person.",
-    Verb.RESOLVE: "A person decided about a parked order: send it again, or write it off as not charged.",
+    Verb.RESOLVE: "A person decided about a parked order, or the `verify` of a paid function about one in "
+    "doubt: send it again, or write it off as not charged.",
     Verb.SWEEP: "Forgotten work has been found and repaired, in bounded batches.",
     Verb.IMPORT: "Rows from a file or another system are published as a new generation.",
     Verb.MOVE: "The document belongs to another collection.",

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from holdfast.engine.ready_documents import Passage, ReadyDocument
     from holdfast.engine.work import Work
     from holdfast.extras import MissingExtraError
+    from holdfast.guard.function_provider import Answer
     from holdfast.guard.guard import Guard
     from holdfast.guard.run import Run
     from holdfast.guard.signals import Duplicate, FencedOut, InDoubt, MustWait
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ActionSpec",
+    "Answer",
     "BadRequestError",
     "Call",
     "Chunk",
@@ -113,7 +115,7 @@ __all__ = [
 ]
 
 # Names of the library for Celery applications that are still to come. Nothing else may bear them meanwhile.
-RESERVED = ("Answer",)
+RESERVED: tuple[str, ...] = ()
 
 if not TYPE_CHECKING:  # or a type checker would believe that every name exists
     _MODULES = {
@@ -124,6 +126,7 @@ if not TYPE_CHECKING:  # or a type checker would believe that every name exists
         "engine.ready_documents": ("Passage", "ReadyDocument"),
         "engine.work": ("Work",),
         "extras": ("MissingExtraError",),
+        "guard.function_provider": ("Answer",),
         "guard.guard": ("Guard",),
         "guard.run": ("Run",),
         "guard.signals": ("Duplicate", "FencedOut", "InDoubt", "MustWait"),

@@ -162,11 +162,14 @@ class Work:
                 f"the task exceeded its time limit of {limit:.0f} s; split it or raise the limit"
             )
 
-    def pay(self, calls: Sequence[Call]) -> tuple[bytes, ...]:
-        """The results of the calls, each paid once for the tenant, replayed for free after a crash."""
+    def pay(self, calls: Sequence[Call], ledger: Ledger | None = None) -> tuple[bytes, ...]:
+        """The results of the calls, each paid once for the tenant, replayed for free after a crash.
+
+        `ledger` serves providers that are not set up here.
+        """
         if not calls:
             return ()
-        payment = self._tools.ledger.pay(self, calls, self._counted)
+        payment = (ledger or self._tools.ledger).pay(self, calls, self._counted)
         self.spent += payment.spent
         return payment.results
 

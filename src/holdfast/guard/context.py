@@ -12,6 +12,7 @@ _execution: "ContextVar[Execution | None]" = ContextVar("holdfast_execution", de
 _delivery: "ContextVar[Execution | None]" = ContextVar("holdfast_delivery", default=None)
 _tenant: ContextVar[str | None] = ContextVar("holdfast_tenant", default=None)
 _scope: ContextVar[str | None] = ContextVar("holdfast_scope", default=None)
+_again: ContextVar[bool] = ContextVar("holdfast_again", default=False)
 
 
 def execution() -> "Execution | None":
@@ -32,6 +33,11 @@ def tenant() -> str | None:
 def scope() -> str | None:
     """Within what answers of a model are reused here outside a run, if that was named."""
     return _scope.get()
+
+
+def pays_again() -> bool:
+    """True if calls are paid here whose like was paid before."""
+    return _again.get()
 
 
 @contextlib.contextmanager
@@ -72,3 +78,13 @@ def named_scope(name: str) -> Iterator[None]:
         yield
     finally:
         _scope.reset(token)
+
+
+@contextlib.contextmanager
+def paying_again() -> Iterator[None]:
+    """Calls in this block are paid even if their like was paid before."""
+    token = _again.set(True)
+    try:
+        yield
+    finally:
+        _again.reset(token)

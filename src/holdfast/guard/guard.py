@@ -2,6 +2,7 @@
 
 import inspect
 import os
+import ssl
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
@@ -17,15 +18,28 @@ from holdfast.core.states import GUARDED_LANE, Loss
 from holdfast.engine.kinds import Kind
 from holdfast.engine.sweep import SweepRules
 from holdfast.engine.work import Work
-from holdfast.guard import context, serialization, subjects, transactions, worker_events
+from holdfast.guard import (
+    context,
+    function_provider,
+    money,
+    paid,
+    serialization,
+    subjects,
+    transactions,
+    transports,
+    worker_events,
+)
 from holdfast.guard.execution import NEVER
 from holdfast.guard.outgoing import OutgoingCall
+from holdfast.guard.paid_requests import PaidRequests, TransportOptions
 from holdfast.guard.publishing import publish_due
 from holdfast.guard.run import Run, no_run
 from holdfast.guard.runtime import GuardOptions, GuardRuntime, SweepThread
 from holdfast.guard.signals import FencedOut
 from holdfast.guard.task import GuardedTask
 from holdfast.leases.base import LeaseTerms
+from holdfast.ledger.exchanges import Policy
+from holdfast.ledger.prices import DEFAULT, Price, ProviderPrices
 from holdfast.providers.base import Provider
 from holdfast.settings import load
 from holdfast.store.guarded import messages
@@ -52,7 +66,20 @@ class Guard:
         lease: float = 12.0,
         sweep: bool = True,
         sweep_interval: float = 2.0,
+        in_doubt: str = "resend",
+        park_above: str | None = None,
     ) -> None:
+        """`in_doubt`: a paid call whose outcome is unknown is made again (`resend`) or waits for a person
+        (`park`); above the price `park_above`, like "1 USD", it always waits.
+        """
+        if in_doubt not in {"resend", "park"}:
+            raise BadRequestError(f"in_doubt is resend or park, not {in_doubt!r:.80}", code="bad_option")
+        self._policy = Policy(
+            in_doubt=in_doubt, park_above=None if park_above is None else money.nanos(park_above)
+        )
+        # The functions that are declared as paid, with where they are defined, and their prices.
+        self.paid_functions: dict[str, str] = {}
+        self.function_prices: dict[str, Price] = {}
         if not TENANT.fullmatch(tenant):
             raise BadRequestError(f"tenant {tenant!r} has the wrong form", code="bad_tenant")
         self.app = app
@@ -123,6 +150,37 @@ class Guard:
             for name, task in registered.items()
             if isinstance(task, GuardedTask) and task.holdfast_guard is self
         }
+
+    # Paid calls.
+
+    def paid(self, function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+        """A decorator: the function is called once for each distinct input, and its answer is kept.
+
+        `price`, like "0.02 USD", is what a call costs. An exception leaves the call in doubt, unless it is
+        one of `uncharged`. `verify` answers for a call in doubt an Answer if it was charged, None if it was
+        not; it may raise InDoubt to leave the decision to a person. An answer that `accept` refuses is not
+        given out again. `timeout`: the seconds after which a call that has not ended is in doubt.
+        `key_argument` names the parameter that takes the idempotency key, for providers that honour one.
+        """
+        if function is not None:
+            return paid.declared(self, function, {})
+        return lambda decorated: paid.declared(self, decorated, dict(options))
+
+    def transport(
+        self,
+        module: Any,
+        *,
+        provider: str | None = None,
+        honours_keys: bool = False,
+        ssl_context: ssl.SSLContext | None = None,
+    ) -> Any:
+        """A transport for clients of `module`, httpx2 or httpx, through which an LLM SDK pays once.
+
+        `provider` names the provider in bills, if a proxy hides its host. `honours_keys`: it charges one
+        Idempotency-Key once. `ssl_context` is for servers with certificates of their own.
+        """
+        options = TransportOptions(provider, honours_keys, ssl_context)
+        return transports.transport(module, PaidRequests(self, options))
 
     # Requests.
 
@@ -287,7 +345,14 @@ class Guard:
             runtime.close()
 
     def _options(self) -> GuardOptions:
-        return GuardOptions(self._database or load().database, self._terms, self._rules)
+        priced = {function_provider.PROVIDER: ProviderPrices(self.function_prices)}
+        return GuardOptions(
+            self._database or load().database,
+            self._terms,
+            self._rules,
+            self._policy,
+            replace(DEFAULT, providers=priced),
+        )
 
 
 def _kind(name: str, time_limit: float | None) -> Kind:

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from holdfast.core.errors import FencedOutError, HoldfastError, LeaseLostError, MustWaitError, WorkStopped
 from holdfast.engine.work import Work
+from holdfast.guard import context
 from holdfast.guard.signals import FencedOut, MustWait
 
 T = TypeVar("T")
@@ -60,6 +61,13 @@ class Run:
     def spent(self) -> Decimal:
         """What this execution has paid so far, in dollars."""
         return Decimal(self._work.spent.paid) / 1_000_000_000
+
+    def again(self) -> contextlib.AbstractContextManager[None]:
+        """Paid calls in the block are made even if their like was paid before.
+
+        They belong to this run: when it is executed again, it gets the same answers for free.
+        """
+        return context.paying_again()
 
     def check(self) -> None:
         """Return while the execution may go on; call it in long loops. FencedOut or MustWait otherwise."""

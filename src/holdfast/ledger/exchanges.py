@@ -128,7 +128,7 @@ class Exchanges:
             outcome = provider.send(exchange, holder.trusted)
             faults.point("send.heard")
             if isinstance(outcome, Answered):
-                return self._settle(order, outcome)
+                return self.settle(order, outcome)
             self._record(order, outcome)
         self._go_on(holder, order, outcome, tries)
         return {}
@@ -171,7 +171,8 @@ class Exchanges:
             case Unknown(reason=reason, code=code) if code:
                 raise WorkError(f"the order is in doubt: {reason}", code=code)
 
-    def _settle(self, order: Order, answer: Answered) -> dict[str, LedgerEntry]:
+    def settle(self, order: Order, answer: Answered) -> dict[str, LedgerEntry]:
+        """The answer and its cost are recorded. Returns the calls that it settled."""
         if len(answer.results) != len(order.call_keys):
             self._record(order, Unknown("the answer has the wrong number of results", HTTPStatus.OK))
             return {}

@@ -29,10 +29,13 @@ from holdfast.core.states import CallState
 from holdfast.ledger import prices
 from holdfast.ledger.carrier import Carrier
 from holdfast.ledger.exchanges import Exchanges, Holder, Policy, throttle_scope
+from holdfast.ledger.verification import Verifying, verified
 from holdfast.providers.base import Provider
 from holdfast.store.base.database import Database
 from holdfast.store.money import budgets, calls, orders
 
+# Endpoints whose answers are written by a model.
+GENERATING = ("chat", "completions", "messages", "responses")
 USUAL_OUTPUT = 1000
 MOST_OUTPUT = 1_000_000
 
@@ -75,7 +78,7 @@ def expected_tokens(table: prices.PriceTable, provider: Provider, call: Call) ->
         price = table.price(call.model, call.provider)
         tokens = 0 if price is None or price.unit else each * (call.units or 0)
         return tokens, tokens
-    output = _most_output(call.params) if call.endpoint.startswith("chat") else 0
+    output = _most_output(call.params) if call.endpoint.startswith(GENERATING) else 0
     return provider.count_tokens(call.text), output
 
 
@@ -114,6 +117,12 @@ class Ledger:
         self._exchanges = Exchanges(db, host, table, self._policy, self.carrier)
         self._rules = orders.OrderRules(
             died=host.has_died, cheap=self._policy.cheap, ttl=self.carrier.ttl, waits=self._policy.waits
+        )
+
+    def serving(self, provider: Provider) -> "Ledger":
+        """The same ledger for one provider, which need not be set up here."""
+        return Ledger(
+            self._db, self._host, {provider.name: provider}, self._table, self._policy, self.carrier
         )
 
     def pay(self, holder: Holder, batch: Sequence[Call], counted: set[str] | None = None) -> Payment:
@@ -277,6 +286,8 @@ class Ledger:
         if row is None or row.state != CallState.IN_DOUBT:
             return {}
         provider = self.provider(row.provider)
+        if isinstance(provider, Verifying) and not row.approved:
+            return verified(self._db, provider, order_id, self._exchanges.settle)
         if not row.approved and (why := self._park_reason(row, provider)) is not None:
             orders.park(self._db, order_id, reason=why)
             return {}
@@ -398,7 +409,8 @@ def _sent_params(provider: Provider, call: Call) -> Mapping[str, object]:
 
 def _most_output(params: Mapping[str, object]) -> int:
     """The output to reserve for: the limit of the call, or a guess if it sets no sensible one."""
-    limit = params.get("max_completion_tokens", params.get("max_tokens"))
+    named = ("max_completion_tokens", "max_output_tokens", "max_tokens")
+    limit = next((params[name] for name in named if name in params), None)
     return limit if type(limit) is int and 0 < limit <= MOST_OUTPUT else USUAL_OUTPUT
 
 

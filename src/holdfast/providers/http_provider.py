@@ -85,8 +85,7 @@ class HttpProvider(Profiled):
 
     def count_tokens(self, text: str) -> int:
         """Return an estimate: one token per four ASCII characters or one other, at least 1."""
-        ascii_chars = len(text.encode("ascii", "ignore"))
-        return max(1, -(-ascii_chars // 4) + len(text) - ascii_chars)
+        return estimated_tokens(text)
 
     def close(self) -> None:
         """Close idle connections; exchanges still in progress end as `Unknown`."""
@@ -110,6 +109,12 @@ def _checked_url(base_url: str) -> str:
             "base_url must not contain credentials, a query or a fragment; use api_key for the key"
         )
     return base_url.rstrip("/")
+
+
+def estimated_tokens(text: str) -> int:
+    """One token per four ASCII characters or one other, at least 1."""
+    ascii_chars = len(text.encode("ascii", "ignore"))
+    return max(1, -(-ascii_chars // 4) + len(text) - ascii_chars)
 
 
 def canonical(value: object) -> bytes:

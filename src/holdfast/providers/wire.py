@@ -79,16 +79,17 @@ class Wire:
         send_by: float,
         deadline: float,
         hear: Callable[[bytes], None] | None = None,
+        begin: Callable[[int, Mapping[str, str]], None] | None = None,
     ) -> HttpReply | NotSent | Unknown:
         """Send one POST at most once; return the response, or whether sending had begun.
 
-        `hear` gets the body of a 2xx in pieces, as they arrive. A body that comes in parts has its length in
-        the headers.
+        `begin` gets the status and the headers of a 2xx, `hear` its body in pieces, as they arrive. A body
+        that comes in parts has its length in the headers.
         """
         attempt = sockets.Attempt(gate, send_by, deadline)
         token = sockets.current.set(attempt)
         try:
-            return self._exchange(url, headers, body, attempt, hear)
+            return self._exchange(url, headers, body, attempt, hear, begin)
         except sockets.WithheldError as exc:
             return NotSent(str(exc))
         except _FAILURES as exc:
@@ -103,6 +104,7 @@ class Wire:
         body: bytes | Iterator[bytes],
         attempt: sockets.Attempt,
         hear: Callable[[bytes], None] | None,
+        begin: Callable[[int, Mapping[str, str]], None] | None,
     ) -> HttpReply | NotSent | Unknown:
         timeout = {"pool": attempt.until_first_byte()}
         with self._own_pool().stream(
@@ -112,6 +114,8 @@ class Wire:
             named = {k.decode("latin-1").lower(): v.decode("latin-1") for k, v in response.headers}
             good = 200 <= status < 300
             answer = bytearray()
+            if good and begin is not None:
+                begin(status, named)
             try:
                 for chunk in _limited(response.iter_stream(), self._max_answer if good else _MAX_ERROR):
                     answer += chunk

@@ -200,7 +200,7 @@ class Meter:
         streams = bool(request.get("stream")) and slot.answer is not None and act.body is None
         if not (streams and response.status == 200 and not response.cut):
             return response
-        events = meter_answers.events(slot.answer or b"", request)
+        events = meter_answers.events(order.endpoint, slot.answer or b"", request)
         return replace(response, events=events, cut_after=act.cut_after)
 
     def control(self, action: str, query: Mapping[str, str], body: Mapping[str, Any]) -> object:

@@ -1,4 +1,7 @@
-"""The meter's answers: embeddings and completions in the OpenAI format, scores in Cohere's, documents."""
+"""The meter's answers: embeddings, completions and speech as OpenAI's, scores as Cohere's, documents.
+
+Answers in other formats are in `meter_dialects`.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,12 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from holdfast.testing import meter_dialects
 from holdfast.testing.meter_book import MeterOrder
 
 DOCUMENTS = "documents/parse"
-ENDPOINTS = ("embeddings", "chat/completions", "rerank", DOCUMENTS)
+SPEECH = "audio/transcriptions"
+ENDPOINTS = ("embeddings", "chat/completions", "rerank", DOCUMENTS, SPEECH, *meter_dialects.ENDPOINTS)
 
 Chat = Callable[[Sequence[Mapping[str, Any]]], str]
 
@@ -26,7 +31,7 @@ def tokens(text: str) -> int:
 
 def read_body(endpoint: str, body: bytes, content_type: str) -> Mapping[str, Any]:
     """Return a request as JSON; a document that comes as a file or in a form has its text as `document`."""
-    if endpoint == DOCUMENTS and content_type != "application/json":
+    if endpoint == SPEECH or (endpoint == DOCUMENTS and content_type != "application/json"):
         return {"model": "", "document": _file(body, content_type)}
     request = json.loads(body)
     if not isinstance(request, dict):
@@ -47,13 +52,16 @@ def _file(body: bytes, content_type: str) -> str:
 
 def read_order(endpoint: str, body: Mapping[str, Any]) -> MeterOrder:
     """Return the order in a request body; raises ValueError for what a provider would reject."""
-    if endpoint == DOCUMENTS:
+    if endpoint in {DOCUMENTS, SPEECH}:
         others = {name: value for name, value in body.items() if name not in {"model", "document"}}
         spelled = json.dumps(others, sort_keys=True, separators=(",", ":"))
         text = str(body["document"])
         return MeterOrder(endpoint, str(body.get("model", "")), spelled, (text,), pages(text))
-    read = {"chat/completions": _prompts, "rerank": _ranking}.get(endpoint, _texts)
-    inputs = read(body)
+    if endpoint in meter_dialects.ENDPOINTS:
+        inputs = _prompts({"messages": meter_dialects.messages_of(endpoint, body)})
+    else:
+        read = {"chat/completions": _prompts, "rerank": _ranking}.get(endpoint, _texts)
+        inputs = read(body)
     named = {"model", "input", "messages", "query", "documents"}
     params = {name: value for name, value in body.items() if name not in named}
     return MeterOrder(
@@ -101,19 +109,29 @@ def answer(order: MeterOrder, body: Mapping[str, Any], dimensions: int, chat: Ch
     if order.endpoint == DOCUMENTS:
         read = [[line for line in page.split("\n") if line.strip()] for page in order.inputs[0].split("\f")]
         return json.dumps({"pages": read, "usage": {"pages": order.tokens}}).encode()
+    if order.endpoint == SPEECH:
+        return json.dumps({"text": order.inputs[0]}).encode()
     if order.endpoint == "embeddings":
         return _embeddings(order, body, dimensions)
     if order.endpoint == "rerank":
         return _scores(body)
-    text = (chat or _completion)(body["messages"])
+    text = (chat or _completion)(meter_dialects.messages_of(order.endpoint, body))
+    if order.endpoint in meter_dialects.ENDPOINTS:
+        done = (_digest(*order.inputs)[:12], order.model, text, order.tokens, tokens(text))
+        return meter_dialects.whole(order.endpoint, meter_dialects.Completion(*done))
     reply = {
         "id": "chatcmpl-" + _digest(*order.inputs)[:12],
         "object": "chat.completion",
+        "created": 0,
         "model": order.model,
         "choices": [
             {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"},
         ],
-        "usage": {"prompt_tokens": order.tokens, "completion_tokens": tokens(text)},
+        "usage": {
+            "prompt_tokens": order.tokens,
+            "completion_tokens": tokens(text),
+            "total_tokens": order.tokens + tokens(text),
+        },
     }
     return json.dumps(reply).encode()
 
@@ -161,10 +179,12 @@ def _digest(*texts: str) -> str:
     return hashlib.sha256("\0".join(texts).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def events(answer: bytes, body: Mapping[str, Any]) -> tuple[bytes, ...]:
+def events(endpoint: str, answer: bytes, body: Mapping[str, Any]) -> tuple[bytes, ...]:
     """The same completion as a stream, word by word, with its usage if that was asked for."""
+    if endpoint in meter_dialects.ENDPOINTS:
+        return meter_dialects.streamed(endpoint, answer)
     reply = json.loads(answer)
-    base = {"id": reply["id"], "object": "chat.completion.chunk", "model": reply["model"]}
+    base = {"id": reply["id"], "object": "chat.completion.chunk", "created": 0, "model": reply["model"]}
     text = reply["choices"][0]["message"]["content"]
     words = [word for word in re.split(r"(?<=\s)", text) if word]
     deltas: list[tuple[dict[str, str], str | None]] = [({"content": word}, None) for word in words]

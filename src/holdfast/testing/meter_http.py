@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import http.server
 import json
+import re
 import socket
 import struct
 import sys
@@ -19,7 +20,8 @@ from holdfast.testing.meter_book import Book, MeterEntry
 
 _RESET = struct.pack("ii", 1, 0)  # SO_LINGER on, for 0 seconds: close() sends RST
 _CONTROL = "/meter"
-_PAID = ("/v1/", "/v2/")
+# Below the version, which may itself be below a prefix: /openai/v1/chat/completions.
+_PAID = re.compile(r"(?:/[a-z]{1,20})?/v[12]/(.*)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,10 +153,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self.close_connection = True
 
     def _served(self, entry: MeterEntry, body: bytes) -> Response:
-        if not self.path.startswith(_PAID):
+        paid = _PAID.fullmatch(urllib.parse.urlsplit(self.path).path)
+        if paid is None:
             return Response(404, error("not_found", "not found; the meter serves /v1 and /v2"))
         key = self.headers.get("Idempotency-Key") or ""
-        endpoint = urllib.parse.urlsplit(self.path).path[len(_PAID[0]) :]
+        endpoint = paid.group(1)
         sent_as = self.headers.get("Content-Type") or ""
         return self.server.service.serve(entry, endpoint, key, body, sent_as)
 

@@ -408,15 +408,18 @@ def park(db: Database, order_id: str, *, reason: str) -> CallState:
     return db.write("park", body)
 
 
-def resolve(db: Database, order_id: str, *, charged: bool, actor: str = "") -> CallState:
+def resolve(
+    db: Database, order_id: str, *, charged: bool, actor: str = "", send: int | None = None
+) -> CallState:
     """A person has decided: a parked order may be resent with its key, or is void if it was not charged.
 
-    `charged=False` frees the keys for a new order. `charged=True` (or unknown) resends the same order.
+    `charged=False` frees the keys for a new order. `charged=True` (or unknown) resends the same order. With
+    `send` the decision is about that send: it changes nothing if the order was sent again.
     """
 
     def body(tx: Tx) -> CallState:
         row = _locked(tx, order_id)
-        if not states.may("call", CallState(row.state), Verb.RESOLVE):
+        if not states.may("call", CallState(row.state), Verb.RESOLVE) or send not in {None, row.sends}:
             return CallState(row.state)
         state = CallState.IN_DOUBT if charged else CallState.VOID
         _set_state(tx, row, state, f"resolved by {actor or 'a person'}")
