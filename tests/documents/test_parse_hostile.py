@@ -4,12 +4,14 @@ import pytest
 
 from holdfast.core.errors import WorkError
 from holdfast.documents.parse.parser import Parser
-from holdfast.documents.parse.records import MIB, ParseLimits
+from holdfast.documents.parse.records import MIB, Format, ParseLimits
 from tests.documents import files
 
 LAUGHS = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 10}">' for n in range(1, 10))
 BOMB = f'<!DOCTYPE d [<!ENTITY e0 "ha">{LAUGHS}]>'
 ODT = files.open_document("text", "<text:p>words</text:p>")
+ODP = files.open_document("presentation", "<draw:page><text:p>words</text:p></draw:page>")
+ODS = files.open_workbook([["Name", "Born"], ["Ada", "1815"]])
 EPUB = files.book(["<p>words</p>"])
 MSG = files.outlook_message("Tide", "High.")
 HEAD = b"From: a@example.org\nTo: b@example.org\nMessage-ID: <1>\n"
@@ -53,6 +55,14 @@ CASES = {
     ),
     "odt torn": (ODT[:-40], "", {"broken_file"}),
     "odt content torn": (files.replaced(ODT, "content.xml", b"<office:docu"), "", {"broken_file"}),
+    "odp bomb": (files.replaced(ODP, "z.bin", b"\0" * (200 * MIB)), "", {"archive_bomb"}),
+    "odp torn": (ODP[:-40], "", {"broken_file"}),
+    "ods bomb": (files.replaced(ODS, "z.bin", b"\0" * (200 * MIB)), "", {"archive_bomb"}),
+    "ods torn": (ODS[: len(ODS) // 2], "", {"broken_file"}),
+    "ods content torn": (files.replaced(ODS, "content.xml", b"<office:docu"), "", {"broken_file"}),
+    "zip bomb": (files.archive({f"{n}.txt": b"0" * (40 * MIB) for n in range(8)}), "", {"archive_bomb"}),
+    "zip outside": (files.archive({"../../evil.txt": b"words"}), "", {"unsafe_archive"}),
+    "zip torn": (files.archive({"a.txt": b"words"})[:-30], "", {"broken_file"}),
     "rtf number": (rb"{\rtf1 \u9999999999?\par words}", "", {"broken_file"}),
     "rtf nested": (b"{\\rtf1" + b"{" * 300_000, "", {"no_text"}),
     "rtf links": (b"{\\rtf1" + b"{\\field{\\*\\fldinst{HYPERLINK " * 30_000, "", {"no_text"}),
@@ -61,6 +71,7 @@ CASES = {
     "msg loop": (looped(MSG), "", {"broken_file", "unknown_format"}),
     "json nested": (b'{"a":' * 200_000 + b"1" + b"}" * 200_000, "a.json", {"broken_file"}),
     "json torn": (b'{"a": [1, 2, {"b": ' + b'"words", ' * 20_000, "", {"broken_file"}),
+    "small json torn": (b'{"a": [1, 2, {"b": "wor', "a.json", {"broken_file"}),
     "jsonl torn": (b'{"a": "words"}\n{"a": "more"}\n{"a":\n', "a.jsonl", {"broken_file"}),
     "jsonl nested": (b'{"a": 1}\n' + b"[" * 100_000 + b"\n", "", {"broken_file"}),
     "xml laughs": (f'<?xml version="1.0"?>{BOMB}<d>&e9;</d>'.encode(), "", {"archive_bomb"}),
@@ -71,6 +82,8 @@ CASES = {
     "xml torn": (b'<?xml version="1.0"?><d><p>words', "", {"broken_file"}),
     "xml nested": (b'<?xml version="1.0"?>' + b"<a>" * 500_000, "", {"broken_file", "parse_memory"}),
     "notebook of numbers": (b'{"cells": [1, "a", null], "nbformat": 4}', "a.ipynb", {"no_text"}),
+    "notebook torn": (b'{"nbformat": 4, "cells": [{"cell_type": "markdown", "s', "a.ipynb", {"broken_file"}),
+    "notebook nested": (b'{"nbformat": 4, "cells": ' + b"[" * 200_000, "a.ipynb", {"broken_file"}),
     "code of one line": (b"x=[1,2];" * 500_000, "a.js", {"machine_data"}),
     "old workbook that is none": (files.compound_file({"Workbook": b"\xff" * 5000}), "", {"broken_file"}),
 }  # fmt: skip
@@ -87,6 +100,8 @@ def tight():
 def whole(parser, path, name):
     """The outline and all pages."""
     outline = parser.outline(path, name)
+    if outline.format is Format.ZIP:
+        return parser.members(path, outline.format)
     return parser.read(path, outline.format, outline.whole)
 
 
@@ -112,3 +127,25 @@ def test_what_only_pretends_to_be_large_is_read(read):
     )
     _outline, pages = read(files.open_document("text", body))
     assert sum(len(block.text) for block in pages[0].blocks) < 10_000
+
+
+ALIASES = b"".join(b"%c: [%s]\n" % (98 + n, b", ".join([b"*%c" % (97 + n)] * 9)) for n in range(15))
+
+
+@pytest.mark.parametrize(
+    ("data", "name"),
+    [
+        (b"a: &a [lol, lol]\n" + ALIASES, "a.yaml"),
+        (b"a: &x\n  b: *x\n  c: words\n", "a.yaml"),
+        (b'!!python/object/apply:os.system ["exit 1"]\nname: words\n', "a.yaml"),
+        (b"a: " + b"[" * 200_000 + b"\n", "a.yaml"),
+        (b"def f():\n" + b"".join(b" " * n + b"if x:\n" for n in range(1, 2000)), "a.py"),
+        (b"<?php " + b"{" * 200_000, "a.php"),
+        (b"a" * 100 + b"\n" * 400_000 + b"b", "a.sh"),
+    ],
+    ids=["aliases", "cycle", "tag", "brackets", "nesting", "braces", "lines"],
+)
+def test_code_and_yaml_are_read_as_they_are_written(tight, keep, data, name):
+    """Nothing is expanded, followed or run: what comes out is no longer than what went in."""
+    pages = whole(tight, keep(data), name)
+    assert 0 < sum(len(block.text) for page in pages for block in page.blocks) <= len(data)

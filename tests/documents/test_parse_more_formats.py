@@ -246,3 +246,9 @@ def test_old_office_files_are_refused_with_what_to_do(failing, stream, advice):
     error = failing(files.compound_file({stream: b"x" * 5000, "1Table": b""}), "a.doc")
     assert error.code == "old_office"
     assert advice in error.message
+
+
+def test_a_dialect_of_json_is_text(read):
+    """Comments and a comma at the end, as programs allow them in their settings."""
+    outline, _pages = read(b'{\n  "strict": true, // as ever\n  "files": ["a.ts",],\n}\n', "tsconfig.json")
+    assert outline.format is Format.TEXT

@@ -1,17 +1,22 @@
 """External ids: the same id again is the same document, from any client and however often."""
 
+import hashlib
+import random
 import threading
 
 import pytest
 from sqlalchemy import func, select
 
-from holdfast.core.errors import BadRequestError, ConflictError, GenerationMovedError
+from holdfast.core.errors import BadRequestError, ConflictError, GenerationMovedError, HoldfastError
+from holdfast.kinds.import_ import ImportLimits
+from holdfast.service.transfer import Transfer
 from holdfast.service.uploads import Upload
 from holdfast.store.base.schema import documents
 from tests.documents import files
 from tests.indexing.install import WISH
 
 FIRST = "The lighthouse keeper oils the lamp.\n\nThe ferry crosses at noon."
+EXPECTED = {"same_external_id", "same_content", "unknown_document"}
 SECOND = "The lighthouse keeper oils the lamp.\n\nThe ferry crosses at midnight."
 
 
@@ -96,6 +101,48 @@ def test_of_many_who_push_one_new_id_at_once_one_document_comes(install):
     install.work()
     (hit,) = install.find("version")
     assert install.documents.get("default", hit.document_id).digest == last.document.digest
+
+
+def disturb(install, number, surprises):
+    """A client that pushes, moves, names and deletes whatever is there; refusals are no surprise."""
+    client, draw = install.client(), random.Random(number)
+    carrier = Transfer(
+        client._engine, install.shelf, install.collections, client, ImportLimits(), allow_private=True
+    )
+    for _ in range(15):
+        here, there = draw.sample(["shelf", "attic"], 2)
+        name, text = f"cms/{draw.randrange(3)}", f"Version {draw.randrange(4)}."
+        try:
+            client.add(WISH, here, [Upload(text.encode(), external_id=name, source="text")])
+            one = draw.choice(list(client.walk("default", here))).id
+            draw.choice([
+                lambda one=one, there=there: carrier.move(WISH, one, there),
+                lambda one=one, name=name: client.change(WISH, one, external_id=name),
+                lambda one=one: client.delete(WISH, one),
+            ])()  # fmt: skip
+        except HoldfastError as error:
+            surprises += [error] if error.code not in EXPECTED else []
+        except IndexError:
+            pass  # nothing is there just now
+
+
+@pytest.mark.g1
+def test_pushes_moves_and_deletions_at_once_leave_one_document_for_each_id(install):
+    """In each collection; and each has the content that its last push said."""
+    install.collections.make(WISH, "attic")
+    surprises = []
+    threads = [threading.Thread(target=disturb, args=(install, at, surprises)) for at in range(5)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert surprises == []
+    install.work()
+    left = [each for where in ("shelf", "attic") for each in install.documents.walk("default", where)]
+    named = [(each.collection, each.external_id) for each in left if each.external_id]
+    assert len(named) == len(set(named))
+    for each in left:
+        assert hashlib.sha256("".join(install.texts(each)).encode()).hexdigest() == each.digest
 
 
 def test_an_expected_generation_guards_a_push(install):

@@ -17,6 +17,7 @@ _BY_PROGRAMS = frozenset(
 _XML_NAMES = frozenset(
     {"xml", "rss", "atom", "svg", "xsd", "xsl", "xslt", "opml", "kml", "gpx", "wsdl", "plist"}
 )
+_JSON_NAMES = frozenset({"json", "ipynb", "jsonl", "ndjson", "geojson"})
 _CODE = frozenset(
     {"py", "pyi", "pyx", "sh", "bash", "zsh", "fish", "js", "mjs", "cjs", "jsx", "ts", "tsx", "java"}
     | {"c", "h", "cc", "cpp", "cxx", "hpp", "hh", "cs", "go", "rs", "rb", "php", "swift", "kt", "kts"}
@@ -67,10 +68,11 @@ def _json(text: str, name: str, *, whole: bool) -> Format | None:
     rest = rest.lstrip()
     if rest[:1] in {"{", "["} and _is_container(first):
         return Format.JSONL
+    is_named = extension(name) in _JSON_NAMES
     if whole:
-        if not _is_container(text):
+        if not _is_container(text) and not (is_named and _seems_json(text) and _is_torn(text)):
             return None
-    elif not _seems_json(text) and extension(name) not in {"json", "ipynb", "jsonl", "ndjson", "geojson"}:
+    elif not _seems_json(text) and not is_named:
         return None
     if (
         text[0] == "{"
@@ -81,6 +83,11 @@ def _json(text: str, name: str, *, whole: bool) -> Format | None:
     if extension(name) == "ipynb" and '"cells"' in text:
         return Format.NOTEBOOK
     return Format.JSONL if extension(name) in {"jsonl", "ndjson"} else Format.JSON
+
+
+def _is_torn(text: str) -> bool:
+    """True if the last bracket is missing; other faults are those of dialects, which are text."""
+    return text.rstrip()[-1:] not in {"}", "]"}
 
 
 def _is_container(text: str) -> bool:
