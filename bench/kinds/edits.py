@@ -4,8 +4,9 @@
 
 Everything runs in one process on SQLite, through the job, the ledger and the fences. The language model is a
 server that counts its calls and writes other words whenever it reads other words, as models do; the stand-in,
-which copies sentences, would often write the same and so make edits look cheaper. With --strict the exit
-code is 1 if a target is missed.
+which copies sentences, would often write the same and so make edits look cheaper. Beside ours, over the same
+chunks: a tree that is clustered afresh each time, as others build it. After all edits the clusters that were
+kept are compared with clusters found afresh. With --strict the exit code is 1 if a target is missed.
 """
 
 import argparse
@@ -17,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from bench.kinds import fresh_clusters
 from bench.kinds.sample_corpus import SampleCorpus, SampleDocument
 from holdfast import bootstrap
 from holdfast.core.states import Status
@@ -34,6 +36,7 @@ WISH = RequestContext()
 TARGETS = {"sentence": 2.0, "paragraph": 2.0, "replaced": 3.0, "added": 3.0, "deleted": 2.0}
 MOST_PER_CHUNK = 0.25
 MOST_ESTIMATE = 0.10
+LEAST_COHESION = 0.95
 
 
 class Bench:
@@ -85,6 +88,14 @@ class Bench:
     def chunks(self) -> int:
         """How many chunks the collection has."""
         return sum(document.chunks or 0 for document in self.services.documents.walk("default", COLLECTION))
+
+    def afresh(self) -> set[str]:
+        """The prompts of a tree over all chunks that is clustered without regard to the last one."""
+        return fresh_clusters.prompts(fresh_clusters.chunks(self.runtime.db))
+
+    def cohesion(self) -> tuple[float, float]:
+        """How close documents are to the clusters that they are kept in, and to clusters found afresh."""
+        return fresh_clusters.cohesion(self.runtime.db, raptor.NAME)
 
     def estimate(self) -> int:
         """How many calls the next build would pay for, as people are told before."""
@@ -155,12 +166,19 @@ def _measured(bench: Bench, repeats: int) -> dict[str, Any]:
     figures |= {"estimate": foreseen, "per_chunk": first / figures["chunks"]}
     figures["unchanged"] = bench.build()
     for name, edit in bench.edits().items():
-        paid = []
+        paid, afresh = [], []
         for _ in range(repeats):
+            before = bench.afresh()
             edit()
             paid.append(bench.build())
-        figures[name] = {"calls": paid, "percent": 100 * sum(paid) / len(paid) / first}
-    return figures
+            afresh.append(100 * len(bench.afresh() - before) / len(before))
+        figures[name] = {
+            "calls": paid,
+            "percent": 100 * sum(paid) / len(paid) / first,
+            "percent_afresh": sum(afresh) / len(afresh),
+        }
+    kept, fresh = bench.cohesion()
+    return figures | {"cohesion": kept, "cohesion_afresh": fresh, "cohesion_ratio": kept / fresh}
 
 
 def misses(figures: dict[str, Any]) -> list[str]:
@@ -170,6 +188,8 @@ def misses(figures: dict[str, Any]) -> list[str]:
         wrong.append("per_chunk")
     if abs(figures["estimate"] - figures["first"]) > MOST_ESTIMATE * figures["first"]:
         wrong.append("estimate")
+    if figures["cohesion_ratio"] < LEAST_COHESION:
+        wrong.append("cohesion")
     return [*wrong, "unchanged"] if figures["unchanged"] else wrong
 
 

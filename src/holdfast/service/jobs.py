@@ -54,11 +54,17 @@ class JobView:
 
     @property
     def stage(self) -> str | None:
-        """What a running job is doing; None for one that is not at work."""
+        """What a running job is doing; None for one that is not at work, or about to begin another phase."""
         if self.job.run.status is not Status.RUNNING:
             return None
         counts = self.standing.stages if self.standing is not None else {}
         stages = self.spec.stages
+        if self.job.run.phase and len(stages) > 1:
+            # Counts are those of the phase: the stages of earlier ones are over.
+            first = next((at for at, name in enumerate(stages) if name in counts), None)
+            if first is None:
+                return None
+            stages = stages[first:]
         open_stages = (name for name in stages if name not in counts or counts[name][0] < counts[name][1])
         return next(open_stages, stages[-1] if stages else None)
 
