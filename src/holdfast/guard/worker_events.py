@@ -27,7 +27,9 @@ def follow(guard: "Guard", *, sweep: bool) -> None:
         (signals.worker_shutdown, follower.end),
         (signals.task_revoked, follower.revoke),
     ):
-        signal.connect(receiver, weak=False)
+        # With an id: Celery takes the same method of two objects for one receiver, and would ignore a second
+        # guard.
+        signal.connect(receiver, weak=False, dispatch_uid=f"holdfast-{id(guard)}-{receiver.__name__}")
 
 
 class _Follower:
