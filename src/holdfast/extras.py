@@ -45,6 +45,7 @@ MODULES = {
     "ocr": ("tesserocr",),
     "git": ("dulwich",),
     "mcp": ("mcp",),
+    "django": ("django",),
 }
 _EXTRA_OF = {module: extra for extra, modules in MODULES.items() for module in modules}
 

@@ -2,7 +2,6 @@
 
 import os
 import sys
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -23,6 +22,7 @@ from holdfast.cli.actions_app import actions_app
 from holdfast.cli.exit_codes import Exit, exit_for
 from holdfast.cli.flow_app import flow_app
 from holdfast.cli.jobs_app import jobs_app
+from holdfast.cli.keys_app import keys_app
 from holdfast.cli.options import (
     FilterText,
     Json,
@@ -36,7 +36,6 @@ from holdfast.cli.options import (
     SearchMode,
     Tenant,
     filter_of,
-    json_of,
     metadata_of,
     password_of,
 )
@@ -52,7 +51,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-keys_app = typer.Typer(help="Create, list and revoke API keys.", no_args_is_help=True)
 app.add_typer(keys_app, name="keys")
 app.add_typer(jobs_app, name="jobs")
 app.add_typer(actions_app, name="actions")
@@ -67,14 +65,6 @@ reindex_app.register(app)
 documents_app.register(app)
 graph_app.register(app)
 mindmap_app.register(app)
-
-
-class KeyScope(StrEnum):
-    """What a key may do; each scope includes those before it."""
-
-    READ = "read"
-    WRITE = "write"
-    ADMIN = "admin"
 
 
 Subject = Annotated[str, typer.Argument(help="What the work is about, like document:42.")]
@@ -294,12 +284,26 @@ def retry(
 @app.command()
 def sweep(
     once: Annotated[bool, typer.Option("--once", help="Sweep once, then exit.")] = False,
+    celery_app: Annotated[
+        str | None,
+        typer.Option(
+            "--app",
+            "-A",
+            metavar="MODULE:APP",
+            help="Sweep for the guarded tasks of this Celery application, in the database of its guards.",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Find and repair stuck or forgotten work.
 
     Without --once it runs until it is interrupted.
     """
+    if celery_app is not None:
+        from holdfast.cli import app_sweep  # noqa: PLC0415
+
+        app_sweep.sweep(celery_app, once=once, as_json=as_json)
+        return
     from holdfast.cli import commands_write  # noqa: PLC0415
 
     commands_write.sweep(once=once, as_json=as_json)
@@ -383,62 +387,6 @@ def api(
     from holdfast.cli import api_command  # noqa: PLC0415
 
     api_command.serve(host, port)
-
-
-@keys_app.command("create")
-def create_key(
-    name: Annotated[str, typer.Argument(help="A label, shown in the history.")] = "",
-    tenant: Tenant = "default",
-    scope: Annotated[
-        list[KeyScope] | None, typer.Option("--scope", help="What it may do. Repeatable.")
-    ] = None,
-    days: Annotated[float | None, typer.Option("--days", min=0.001, help="Days until it expires.")] = None,
-    rate: Annotated[
-        float | None,
-        typer.Option("--rate", min=0.01, help="Requests per second. Default: HOLDFAST_API_RATE."),
-    ] = None,
-    concurrency: Annotated[
-        int | None,
-        typer.Option("--concurrency", min=1, help="Concurrent requests. Default: HOLDFAST_API_CONCURRENCY."),
-    ] = None,
-    passing: FilterText = None,
-    as_json: Json = False,
-) -> None:
-    """Create an API key and print its token once.
-
-    As soon as one key exists, every API request needs a key.
-    """
-    from holdfast.cli import keys  # noqa: PLC0415
-
-    scopes = [each.value for each in scope or [KeyScope.READ, KeyScope.WRITE]]
-    keys.create(
-        name,
-        tenant=tenant,
-        scopes=scopes,
-        days=days,
-        rate=rate,
-        concurrency=concurrency,
-        only=None if passing is None else json_of(passing),
-        as_json=as_json,
-    )
-
-
-@keys_app.command("list")
-def list_keys(as_json: Json = False) -> None:
-    """List API keys, without their tokens."""
-    from holdfast.cli import keys  # noqa: PLC0415
-
-    keys.every(as_json=as_json)
-
-
-@keys_app.command("revoke")
-def revoke_key(
-    key_id: Annotated[str, typer.Argument(metavar="ID", help="Key ID from `holdfast keys list`.")],
-) -> None:
-    """Revoke an API key immediately."""
-    from holdfast.cli import keys  # noqa: PLC0415
-
-    keys.revoke(key_id)
 
 
 @app.command("import-documents")

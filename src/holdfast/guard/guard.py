@@ -29,6 +29,7 @@ from holdfast.guard import (
     transports,
     worker_events,
 )
+from holdfast.guard.django_connections import DjangoDatabase
 from holdfast.guard.execution import NEVER
 from holdfast.guard.outgoing import OutgoingCall
 from holdfast.guard.paid_requests import PaidRequests, TransportOptions
@@ -51,9 +52,9 @@ from holdfast.telemetry import traces
 class Guard:
     """Guards the tasks of one Celery application with one database.
 
-    `database` is a URL, `engine` an SQLAlchemy engine whose URL is used; without either it is
-    HOLDFAST_DATABASE_URL, and without that a SQLite file. `app` may be left out: tasks are then shared tasks.
-    Nothing is opened before it is needed.
+    `database` is a URL, `engine` an SQLAlchemy engine whose URL is used, `django` an alias of Django's
+    DATABASES. Without any of them it is HOLDFAST_DATABASE_URL, and without that a SQLite file. `app` may be
+    left out: tasks are then shared tasks. Nothing is opened before it is needed.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class Guard:
         *,
         database: str | None = None,
         engine: Any = None,
+        django: str | None = None,
         tenant: str = "default",
         lease: float = 12.0,
         sweep: bool = True,
@@ -85,6 +87,7 @@ class Guard:
         self.app = app
         self._tenant = tenant
         self._database = _url(database, engine)
+        self._django = None if django is None else DjangoDatabase(django)
         self._terms = LeaseTerms(ttl=lease, renew_every=lease / 3, margin=lease / 6)
         self._rules = SweepRules(interval=sweep_interval)
         self.silence = decide.SilenceLimits()
@@ -192,8 +195,8 @@ class Guard:
         run_id, db = subjects.run_id(message.celery_id, task.name), self.runtime().db
         if using is None:
             return messages.request(db, ask, message, timing, run_id=run_id, patience=self.silence)
-        tx = transactions.borrowed(db, using)
-        return messages.answer(tx, ask, message, timing, run_id=run_id, patience=self.silence)
+        with transactions.borrowed(db, using) as tx:
+            return messages.answer(tx, ask, message, timing, run_id=run_id, patience=self.silence)
 
     def ask_of(self, task: GuardedTask, call: OutgoingCall) -> Ask:
         """The request that a call of the task makes."""
@@ -252,9 +255,11 @@ class Guard:
         """What the transaction of `using` writes takes effect only if this execution may still write.
 
         Call it last, before the commit: the rows that it locks stay locked until then. Raises FencedOut.
-        `using` is an SQLAlchemy session or connection on the database that the guard uses.
+        `using` is an SQLAlchemy session or connection, or Django's connection, on the database of the guard.
         """
-        outcome = messages.fence(transactions.borrowed(self.runtime().db, using), self.work().claim)
+        claim = self.work().claim
+        with transactions.borrowed(self.runtime().db, using) as tx:
+            outcome = messages.fence(tx, claim)
         if isinstance(outcome, Fenced):
             raise FencedOut(outcome.reason)
 
@@ -347,12 +352,17 @@ class Guard:
     def _options(self) -> GuardOptions:
         priced = {function_provider.PROVIDER: ProviderPrices(self.function_prices)}
         return GuardOptions(
-            self._database or load().database,
+            self._address(),
             self._terms,
             self._rules,
             self._policy,
             replace(DEFAULT, providers=priced),
         )
+
+    def _address(self) -> str:
+        if self._django is not None:
+            return self._django.url.render_as_string(hide_password=False)
+        return self._database or load().database
 
 
 def _kind(name: str, time_limit: float | None) -> Kind:

@@ -40,7 +40,8 @@ class TaskRequest:
     def __call__(self, *args: Any, using: Any = None, **kwargs: Any) -> Requested:
         """What became of a request to run the task with these arguments.
 
-        With `using`, an SQLAlchemy session or connection, the run exists if its transaction commits.
+        With `using`, an SQLAlchemy session or connection, or Django's connection, the run exists if its
+        transaction commits.
         """
         requested: Requested = self._task.request_async(args, kwargs, using=using)
         return requested

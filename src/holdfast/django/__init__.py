@@ -1,0 +1,1 @@
+"""Holdfast in a Django project: `INSTALLED_APPS += ["holdfast.django"]` (docs/how-to/use-with-django.md)."""
