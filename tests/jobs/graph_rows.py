@@ -61,19 +61,22 @@ class GraphRows:
         self._node("report", title, text, documents, data | more, level, children)
         return key(title)
 
-    def publish(self, collection: str = "shelf") -> Claim:
+    def node(self, node_type: str, title: str, text: str, *documents: str, **more: Any) -> str:
+        """A node of any type, for other kinds than graphs."""
+        self._node(node_type, title, text, documents, {"stand_in": True}, **more)
+        return key(title)
+
+    def publish(self, collection: str = "shelf", kind: str = "graph") -> Claim:
         """The generation is published."""
         name = f"collection:{collection}"
-        ask = Ask(
-            kind="graph", subject=name, content=self.db.token(), tenant=self.tenant, collection=collection
-        )
+        ask = Ask(kind=kind, subject=name, content=self.db.token(), tenant=self.tenant, collection=collection)
         patience = decide.SilenceLimits()
         assert requests.request(self.db, ask, run_id=self.db.token(), patience=patience).created
         claim = claims.claim_best(
             self.db, lanes=tuple(Lane), pipelines=[""], owner="w", token=self.db.token(), ttl=60.0
         )
         assert claim is not None
-        assert claim.kind == "graph"
+        assert claim.kind == kind
         put = lambda tx: staging.put(tx, claim, self.nodes, self.edges)
         landed = fenced.finish(self.db, claim, spent=Spent(), also=put)
         assert landed.published  # type: ignore[union-attr]

@@ -1,14 +1,19 @@
 """What is derived, as readers see it: nothing of a deleted document, and the same on every database."""
 
 import hashlib
+import threading
 from http.client import HTTPConnection
 
 import pytest
 
+from holdfast import bootstrap
+from holdfast.chaos.waiting import until
+from holdfast.service.access import Scope
 from holdfast.store.base.schema import derived_nodes
 from tests import commands
-from tests.api.install import ApiInstall
+from tests.api.install import ApiInstall, Client
 from tests.jobs import derived_kills
+from tests.jobs.graph_rows import GraphRows
 from tests.jobs.install import ask
 
 CANARY = "zanzibarium"
@@ -86,6 +91,75 @@ def test_a_word_of_a_deleted_document_is_in_nothing_that_was_derived(
     (secret,) = (each["id"] for each in documents if CANARY in each["title"])
     assert plain.client.call("DELETE", f"documents/{secret}").status == 204
     assert [name for name, has in answers(plain, holdfast).items() if has] == []
+
+
+def test_a_key_with_a_filter_sees_what_all_sources_allow(plain):
+    """Of two documents it may read one: nothing that the other had a part in is shown to it."""
+    plain.client.collection("shelf")
+    for name, team in ((CANARY, "blue"), ("other", "red")):
+        document = plain.client.upload("collections/shelf/documents", text(name).encode(), f"{name}.md").json
+        path = f"documents/{document['document']['id']}"
+        assert plain.client.call("PATCH", path, {"labels": [team]}).status == 200
+    plain.work()
+    derived(plain)
+    only = {"in": {"$labels": ["red"]}}
+    access = plain.access.make(tenant="default", name="red", scopes=[Scope.READ], only=only)
+    reader = Client(plain, access.token)
+    shown = ["".join(tree_texts(reader))]
+    shown += [reader.get(f"collections/shelf/{path}").raw.decode() for path in ("graph", "mindmap")]
+    assert [CANARY in each.lower() for each in shown] == [False] * 3
+    assert ["other" in each.lower() for each in shown] == [True] * 3
+
+
+READS, REPUBLICATIONS = 1_000, 20
+
+
+def published(db, document, number):
+    """A tree and a map whose nodes all say in which round they were made, and differ in number."""
+    for kind, node_type in (("raptor", "summary"), ("mindmap", "topic")):
+        rows = GraphRows(db, {document: 1})
+        below = [
+            rows.node(node_type, f"round {number} {at}", f"round {number}", document, level=1)
+            for at in range(2 + number % 3)
+        ]
+        rows.node(node_type, f"round {number}", f"round {number}", document, level=2, children=below)
+        rows.publish(kind=kind)
+
+
+@pytest.mark.g3
+def test_a_thousand_reads_of_trees_and_maps_are_each_of_one_generation(plain):
+    """All that one answer has was made in one of the twenty rounds, and all of that round is there."""
+    document = plain.client.indexed("One passage.")["id"]
+    published(plain.runtime.db, document, 0)
+    services = bootstrap.AppServices(plain.runtime)
+    shelf = services.collections.get("default", "shelf")
+    counts, faults, ended = [0, 0], [], threading.Event()
+
+    def read(reader):
+        while not ended.is_set():
+            topics = [each.title for each in services.mind_maps.of_collection(shelf).every_topic()]
+            (root,) = services.trees.of_collection("default", "shelf").nodes
+            rounds = {" ".join(title.split()[:2]) for title in topics}
+            number = int(topics[0].split()[1])
+            children = 2 + int(root.node.title.split()[1]) % 3
+            if len(rounds) != 1 or len(topics) != 3 + number % 3 or root.node.children != children:
+                faults.append((topics, root))
+            counts[reader] += 2
+
+    readers = [threading.Thread(target=read, args=(number,)) for number in range(2)]
+    for each in readers:
+        each.start()
+    try:
+        for number in range(1, REPUBLICATIONS + 1):
+            published(plain.runtime.db, document, number)
+            goal = number * READS // REPUBLICATIONS
+            until(lambda: sum(counts) >= goal or faults, 60, "nobody reads")  # noqa: B023
+    finally:
+        ended.set()
+        for each in readers:
+            each.join()
+    assert faults == []
+    assert sum(counts) >= READS
 
 
 # Of what each kind makes of three documents; another rule or prompt gives another one, everywhere.
