@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from tests.flows.install import GIST, TERMS, FlowsInstall, flow
 from tests.jobs.install import paragraphs
 
@@ -108,7 +110,7 @@ def test_commands_check_apply_and_list(small, holdfast, tmp_path, monkeypatch):
     assert code == 2
     assert output.startswith(f"{file}:4:5: there is no step 'splt'")
     file.write_text(flow(SPLIT, "extract: {name: terms, schema: terms.json}"))
-    assert "contracts@1 is right: split, extract terms" in holdfast("flow", "check", str(file))[1]
+    assert "contracts@1 is valid: split, extract terms" in holdfast("flow", "check", str(file))[1]
     code, output, _ = holdfast("flow", "diff", str(file), "-c", "shelf")
     assert "extract terms: new" in output
     code, output, _ = holdfast("flow", "apply", str(file), "-c", "shelf", "--yes")
@@ -120,3 +122,26 @@ def test_commands_check_apply_and_list(small, holdfast, tmp_path, monkeypatch):
     code, _, complaint = holdfast("flow", "apply", str(file))
     assert (code, "removed" in complaint) == (3, True)
     assert holdfast("flow", "show", "nothing")[0] == 5
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"flow: a\nversion: 1\nsteps: [{split: {}}] # caf\xe9\n", "is not UTF-8 text: byte 46 (line 3)"),
+        ("flow: a\n".encode("utf-16"), "is not UTF-8 text"),
+        (b"x" * 300_000, "is too large"),
+    ],
+    ids=["Latin-1", "UTF-16", "large"],
+)
+def test_a_file_that_is_no_text_is_refused_in_words(holdfast, tmp_path, monkeypatch, content, says):
+    """Another encoding and a file that is far too large; a mark of UTF-8 at the beginning is no fault."""
+    monkeypatch.setenv("HOLDFAST_DATA_DIR", str(tmp_path / "data"))
+    assert holdfast("migrate")[0] == 0
+    file = tmp_path / "contracts.yaml"
+    file.write_bytes(content)
+    code, _, complaint = holdfast("flow", "check", str(file))
+    assert (code, says in complaint) == (2, True), complaint
+    file.write_bytes(b"\xef\xbb\xbf" + flow(SPLIT).encode())
+    assert holdfast("flow", "check", str(file))[0] == 0
+    assert "cannot be read: " in holdfast("flow", "check", str(tmp_path))[2]
+    assert "is too large" in holdfast("flow", "check", "/dev/zero")[2]

@@ -127,7 +127,7 @@ def test_the_command_prints_each_step(small, holdfast, tmp_path, monkeypatch):
     file.write_text(flow(SPLIT, GIST))
     code, output, _ = holdfast("flow", "dry-run", str(file), document["id"], "--chunks", "1")
     assert code == 0
-    assert "dry run of contracts@1 on Text 0: at most $" in output
+    assert "dry run of contracts@1 on Text 0: 1 paid call, at most $" in output
     assert "first 1 of 2 chunks; nothing was indexed" in output
     assert "2. enrich gist (" in output
     assert "gist of tide paragraph 0" in output

@@ -88,7 +88,7 @@ class FlowList(Shape):
 
 
 class CheckedFlow(Shape):
-    """What was found out about a file: its steps if it is right, and all that is wrong if it is not."""
+    """What was found out about a file: its steps if it is valid, and all that is wrong if it is not."""
 
     ok: bool
     id: str | None
@@ -97,7 +97,7 @@ class CheckedFlow(Shape):
 
     @classmethod
     def of(cls, flow: Flow) -> "CheckedFlow":
-        """A flow that is right."""
+        """A flow that is valid."""
         steps = [
             StepShape(
                 number=step.number, kind=step.kind, name=step.name, line=step.line, step=step.described()
@@ -191,6 +191,7 @@ class DocumentStepShape(Shape):
     paid_calls: int
     reused_calls: int
     cost: float
+    stand_in: bool
     errors: list[str]
     output: str
 
@@ -296,6 +297,7 @@ class DryRunStep(Shape):
     paid_calls: int | None
     reused_calls: int | None
     cost: float | None
+    stand_in: bool
     errors: list[str]
 
     @classmethod
@@ -313,6 +315,7 @@ class DryRunStep(Shape):
             per=step.per if step.makes_field else (DOCUMENT if step.kind == "parse" else CHUNK),
             outputs=list(trial.outputs),
             cost=None if report is None else dollars(report.paid),
+            stand_in=report is not None and report.stand_in,
             errors=[] if report is None else report.errors,
             **about,
         )

@@ -101,7 +101,7 @@ def _show(answer: CitedAnswer) -> None:
         console.print(f"{removed} that named no source: removed", style="care")
     for notice in answer.notices:
         console.print(terminal.one_line(notice.message), style="care", markup=False)
-    if answer.stand_in:
+    if answer.stand_in and not (answer.refused and not answer.sources):
         console.print(
             "answered by the built-in stand-in, which quotes and is no language model", style="care"
         )

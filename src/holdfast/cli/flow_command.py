@@ -3,6 +3,7 @@
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import IO
 
 from rich.console import Console
 
@@ -20,7 +21,7 @@ from holdfast.service.requests import RequestContext
 
 MOST_FILES = 20
 # Characters of an output that are printed; --json has all.
-SHOWN = 300
+SHOWN = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,19 +47,33 @@ def read(path: Path) -> FlowFile:
     """The file, with the JSON files beside it that it names; CommandError if it cannot be read."""
     try:
         if str(path) == "-":
-            return FlowFile("standard input", sys.stdin.read(), {})
-        if path.stat().st_size > 4 * source_tree.MOST_BYTES:
-            message = (
-                f"{path} has {path.stat().st_size:,} bytes; a flow has at most {source_tree.MOST_BYTES:,}"
-            )
-            raise CommandError(message, Exit.USAGE, code="bad_flow")
-        source = path.read_text("utf-8")
+            return FlowFile("standard input", _text(sys.stdin.buffer, "standard input"), {})
+        with path.open("rb") as file:
+            source = _text(file, str(path))
         beside = [each for each in sorted(path.parent.glob("*.json")) if each.name in source and each != path]
-        return FlowFile(
-            str(path), source, {each.name: each.read_text("utf-8") for each in beside[:MOST_FILES]}
-        )
-    except (OSError, UnicodeDecodeError) as error:
-        raise CommandError(f"{path} cannot be read ({error})", Exit.USAGE, code="bad_flow") from error
+        files = {}
+        for each in beside[:MOST_FILES]:
+            with each.open("rb") as file:
+                files[each.name] = _text(file, str(each))
+    except OSError as error:
+        message = f"{path} cannot be read: {error.strerror or error}"
+        raise CommandError(message, Exit.USAGE, code="bad_flow") from error
+    return FlowFile(str(path), source, files)
+
+
+def _text(file: IO[bytes], name: str) -> str:
+    """The text of a file of a bounded size; CommandError says what is wrong with it."""
+    most = source_tree.MOST_BYTES
+    content = file.read(most + 1)
+    if len(content) > most:
+        message = f"{name} is too large: a flow and its files have at most {most:,} bytes"
+        raise CommandError(message, Exit.USAGE, code="bad_flow")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        message = f"{name} is not UTF-8 text: byte {error.start + 1:,} (line {line}); save it as UTF-8"
+        raise CommandError(message, Exit.USAGE, code="bad_flow") from error
 
 
 def check(path: Path, *, as_json: bool) -> Exit:
@@ -90,7 +105,7 @@ def check(path: Path, *, as_json: bool) -> Exit:
         steps = ", ".join(
             step.kind if step.kind == step.name else f"{step.kind} {step.name}" for step in flow.steps
         )
-        terminal.console().print(f"{flow.id} is right: {steps}", markup=False)
+        terminal.console().print(f"{flow.id} is valid: {steps}", markup=False)
     return Exit.OK
 
 
@@ -189,9 +204,7 @@ def dry_run(path: Path, target: Target, chunks: int, *, as_json: bool) -> Exit:
         unpaid = trials.run(target.tenant, replace(request, pay=False)).unpaid
         price = formatting.paid(unpaid.cost, unpaid.unpriced_calls)
         calls = formatting.count(unpaid.calls, "paid call")
-        what = (
-            f"dry run of {flow.id} on {document.title}: at most {price} for {calls} that nobody paid before"
-        )
+        what = f"dry run of {flow.id} on {document.title}: {calls}, at most {price}"
         if not costs.accepted(console, what, unpaid, yes=target.yes or as_json):
             return Exit.REFUSED
         trial = trials.run(target.tenant, request)
@@ -202,6 +215,10 @@ def dry_run(path: Path, target: Target, chunks: int, *, as_json: bool) -> Exit:
     console.print(f"first {len(trial.pieces)}{of} chunks; nothing was indexed", markup=False)
     for each in trial.steps:
         _show_trial_step(console, each)
+    if any(each.report is not None and each.report.stand_in for each in trial.steps):
+        console.print(
+            "no language model is set up: the stand-in quotes the text and follows no prompt", style="care"
+        )
     return Exit.OK
 
 
@@ -211,7 +228,7 @@ def _show_trial_step(console: Console, trial: TrialStep) -> None:
     about = ""
     if report is not None:
         about = f" ({report.seconds:.1f} s, {report.paid_calls} paid, {report.reused_calls} reused, "
-        about += f"{formatting.money(report.paid)})"
+        about += f"{formatting.money(report.paid)}{', by the stand-in' if report.stand_in else ''})"
     console.print(f"{step.number}. {name}{about}", markup=False, style="bold")
     for at, output in enumerate(trial.outputs):
         label = "" if len(trial.outputs) == 1 else f"[{at}] "

@@ -50,6 +50,7 @@ class DocumentStep:
     paid_calls: int = 0
     reused_calls: int = 0
     paid: int = 0
+    stand_in: bool = False
     errors: list[str] = field(default_factory=list)
     output: str = ""
 
@@ -57,6 +58,7 @@ class DocumentStep:
         """The report of one slice counts, too."""
         for name in ("items", "left_out", "failed", "seconds", "paid_calls", "reused_calls", "paid"):
             setattr(self, name, getattr(self, name) + report.get(name, 0))
+        self.stand_in = self.stand_in or bool(report.get("stand_in"))
         self.errors = [*self.errors, *report.get("errors", ())][:MOST_ERRORS]
         self.output = self.output or str(report.get("output") or "")
 

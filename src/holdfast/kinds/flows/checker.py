@@ -172,9 +172,11 @@ class _Checker:
         if not isinstance(body.value, dict):
             self._add(body.fault(f"{kind} takes a mapping of parameters, like {{}}"))
             body = Node({}, body.line, body.column)
+        earlier = len(self.faults)
         self._known(body, PARAMETERS[kind], kind)
+        misspelt = {fault.suggestion for fault in self.faults[earlier:]}
         for name in REQUIRED.get(kind, ()):
-            if name not in body.members:
+            if name not in body.members and name not in misspelt:
                 self._add(member.name.fault(f"{kind} needs {name!r}"))
         params, template = _BUILDERS[kind](self, body)
         when = self._condition(node.members.get("when"), kind, str(params.get("per", CHUNK)))

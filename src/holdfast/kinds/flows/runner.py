@@ -66,6 +66,8 @@ class StepReport:
     paid_calls: int = 0
     reused_calls: int = 0
     paid: int = 0
+    # No language model is set up: what it made is quoted from the text.
+    stand_in: bool = False
     errors: list[str] = field(default_factory=list)
     # Of a step per document its output, otherwise that of the first chunk that has one.
     output: Any = None
@@ -124,6 +126,7 @@ class FlowRunner:
         reports = []
         for step in self._flow.makers:
             report = StepReport(step.number, step.kind, step.name, step.per)
+            report.stand_in = step.kind != "python" and self._tools.model(step).stand_in
             began, before = self._tools.now(), self._tools.spent
             if step.per == DOCUMENT:
                 fields = [{**self._document, **self._made, "text": whole}]

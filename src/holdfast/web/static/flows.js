@@ -39,6 +39,7 @@ function shown(step, pages) {
   const item = element("li", "", { class: "card pad flow-step" });
   const title = element("h3", step.name);
   if (step.kind !== step.name) title.append(" ", element("span", step.kind, { class: "quiet small" }));
+  if (step.stand_in) title.append(" ", element("span", "stand-in", { class: "chip plain care", title: "No language model is set up: quoted from the text" }));
   item.append(title);
   const facts = about(step);
   if (facts) item.append(element("p", facts, { class: "quiet small" }));
