@@ -1,5 +1,7 @@
 """Hits in the order of a reranking model: one call, paid once, and never a reason to fail."""
 
+import json
+
 import pytest
 
 from tests.ask.conftest import AskInstall
@@ -13,8 +15,7 @@ TEXTS = {
 QUESTION = "when is the lamp on the quay oiled"
 
 
-@pytest.fixture
-def ranked(database_url, tmp_path, llm, model):
+def filled(url, tmp_path, llm, model):
     """An installation with a reranker called `judge`."""
     judge = {
         "wire": "cohere",
@@ -22,9 +23,23 @@ def ranked(database_url, tmp_path, llm, model):
         "identity": "judge",
         "prices": {"rerank-v3.5": {"search": 0.5}},
     }
-    installation = AskInstall(database_url, tmp_path / "data", llm, model, providers={"judge": judge})
+    installation = AskInstall(url, tmp_path / "data", llm, model, providers={"judge": judge})
     for title, text in TEXTS.items():
         installation.client.indexed(text, title=title)
+    return installation
+
+
+@pytest.fixture
+def ranked(database_url, tmp_path, llm, model):
+    installation = filled(database_url, tmp_path, llm, model)
+    yield installation
+    installation.close()
+
+
+@pytest.fixture
+def quick_ranked(sqlite_url, tmp_path, llm, model):
+    """The same on SQLite alone, for what no database decides."""
+    installation = filled(sqlite_url, tmp_path, llm, model)
     yield installation
     installation.close()
 
@@ -91,3 +106,58 @@ def test_weak_matches_are_not_sent_to_a_reranker(ranked):
     assert ranked.meter.totals().charges == 0
     nobody = ranked.client.post("search", {"collections": ["shelf"], "q": "lamp", "rerank": "other"})
     assert (nobody.status, nobody.code) == (400, "unknown_provider")
+
+
+def ranking(*results):
+    return json.dumps({"results": [{"index": index, "relevance_score": score} for index, score in results]})
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        ranking((0, 0.9), (1, 0.8), (3, 0.7)),
+        ranking((0, 0.9), (-1, 0.8)),
+        ranking((0, 0.9), (0, 0.8), (1, 0.7)),
+        ranking((0, 0.9), (1, float("nan"))),
+        ranking((0, 0.9), (1, float("inf"))),
+        ranking((0, 0.9), (1, 10**400)),
+        ranking((0, 0.9), (True, 0.8)),
+        ranking((0, 0.9), ("1", 0.8)),
+        ranking((0, "0.9")),
+        ranking((0, True)),
+        ranking(*((n, 0.5) for n in range(1000))),
+        ranking(),
+        '{"results": {"index": 0}}',
+        '{"results": [7]}',
+        "[]",
+        "<html>",
+        "[" * 100_000,
+    ],
+    ids=str,
+)
+def test_a_ranking_that_is_none_changes_nothing(quick_ranked, body):
+    """Wrong, repeated and missing places, scores that are no numbers: the own order, a notice, one charge."""
+    plain = titles(searched(quick_ranked))
+    quick_ranked.meter.plan(script=[{"do": "answer", "body": body.encode()}])
+    for _ in range(2):
+        page = searched(quick_ranked, rerank=True)
+        assert (titles(page), [each["code"] for each in page["notices"]]) == (plain, ["not_reranked"])
+        assert all(hit["relevance"] is None for hit in page["hits"])
+    assert len([e for e in quick_ranked.meter.log() if e["endpoint"] == "rerank" and e["charged"]]) <= 1
+
+
+def test_a_ranking_of_some_puts_the_others_behind(quick_ranked):
+    """What the server left out has no score, and comes after what has one."""
+    quick_ranked.meter.plan(script=[{"do": "answer", "body": ranking((1, 0.2)).encode()}])
+    page = searched(quick_ranked, rerank=True)
+    assert [hit["relevance"] for hit in page["hits"]] == [0.2, None, None]
+    assert sorted(titles(page)) == sorted(TEXTS)
+
+
+def test_the_price_limit_of_a_question_holds_for_its_ranking(quick_ranked):
+    """`max_cost` below the price of a ranking: nobody is asked to rank, and the notice says so."""
+    quick_ranked.model.says = "The lamp on the quay is oiled at dusk [1]."
+    answer = quick_ranked.ask(QUESTION, rerank=True, mode="keyword", max_cost=0.1)
+    assert [each["code"] for each in answer["notices"]] == ["not_reranked"]
+    assert "max_cost" in answer["notices"][0]["message"]
+    assert [e for e in quick_ranked.meter.log() if e["endpoint"] == "rerank"] == []

@@ -2,6 +2,7 @@
 
 import builtins
 import importlib
+import json
 import sys
 from contextlib import closing
 
@@ -30,6 +31,23 @@ def test_a_library_in_process_and_one_over_http_return_the_same(url, library):
         with pytest.raises(HoldfastError) as unknown:
             remote.read("0" * 32)
         assert unknown.value.code == "unknown_document"
+
+
+def test_what_retrievers_say_of_a_hit(library):
+    """Where it is from, how good it is, and a link to cite; every value is one of JSON."""
+    hit = library.search("how tall is the Eiffel Tower", k=1)[0]
+    about = dict(retrieval.about(hit))
+    assert json.loads(json.dumps(about)) == about
+    names = ("id", "title", "collection", "page", "chunk", "source")
+    assert [about[name] for name in names] == [
+        hit.document_id,
+        "Towers",
+        "shelf",
+        1,
+        f"{hit.document_id}@0.0",
+        hit.url,
+    ]
+    assert about["score"] > 0
 
 
 def test_a_part_of_a_text_is_the_same_however_it_is_cut():

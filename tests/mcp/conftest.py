@@ -21,6 +21,14 @@ def install(database_url, tmp_path):
     installation.close()
 
 
+@pytest.fixture
+def small(sqlite_url, tmp_path):
+    """The same on SQLite alone, for what no database decides."""
+    installation = ApiInstall(sqlite_url, tmp_path / "data")
+    yield installation
+    installation.close()
+
+
 @asynccontextmanager
 async def over_http(install, key=None, mode="auto"):
     """A client of `/mcp`."""

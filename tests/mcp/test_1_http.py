@@ -3,6 +3,7 @@
 import pytest
 from mcp.shared.exceptions import MCPError
 
+from holdfast.mcp import tools
 from holdfast.service.access import Scope
 from tests.mcp.conftest import TOWER, over_http, run, told
 
@@ -91,3 +92,78 @@ def test_pages_of_other_sites_and_large_bodies_are_refused(install):
     large = message | {"params": {"_meta": {"pad": "x" * 70_000}}}
     assert install.client.call("POST", "/mcp", large).status == 413
     assert install.client.call("GET", "/mcp").status == 405
+
+
+def test_large_results_are_bounded(small):
+    """A long passage is cut, a long document comes in parts, and of many collections some are counted."""
+    small.client.post("collections", {"id": "shelf", "options": {"chunk_size": 100_000}})
+    long = "The Eiffel Tower " + "and the lamp " * 25_000
+    document = small.client.indexed(long, title="Long")["id"]
+    for number in range(tools.MOST_LISTED):
+        small.client.post("collections", {"id": f"c{number}"})
+
+    async def story():
+        async with over_http(small) as client:
+            hits = told(await client.call_tool("search", {"query": "Eiffel Tower", "collections": ["shelf"]}))
+            assert all(len(each["text"]) <= tools.MOST_PASSAGE + 1 for each in hits["results"])
+            part = told(await client.call_tool("fetch", {"id": document}))
+            assert (len(part["text"]), part["next_offset"]) == (200_000, 200_000)
+            rest = told(await client.call_tool("fetch", {"id": document, "offset": part["next_offset"]}))
+            assert (part["text"] + rest["text"]).split() == long.split()
+            listed = told(await client.call_tool("list_collections", {}))
+            assert (len(listed["collections"]), listed["left_out"]) == (tools.MOST_LISTED, 1)
+
+    run(story)
+
+
+def test_hostile_arguments_are_results_that_say_so(small):
+    """Wrong types, numbers beyond bounds, nested filters and half characters end no session."""
+    document = small.client.indexed(TOWER, title="Towers")["id"]
+    deep: object = 1
+    for _ in range(60):
+        deep = {"not": deep}
+    wrong = (
+        ("search", {"query": ""}),
+        ("search", {"query": "x" * 10_001}),
+        ("search", {"query": ["x"]}),
+        ("search", {"query": "x", "k": 51}),
+        ("search", {"query": "x", "k": "many"}),
+        ("search", {"query": "x", "collections": "shelf"}),
+        ("search", {"query": "x", "collections": ["shelf"] * 1000}),
+        ("search", {"query": "x", "filter": deep}),
+        ("fetch", {"id": document, "offset": -1}),
+        ("fetch", {"id": document, "offset": 10**30}),
+        ("fetch", {"id": ""}),
+        ("ask", {"question": " "}),
+        ("ask", {"question": "x" * 5000}),
+        ("list_collections", {"all": True}),
+    )
+
+    async def story():
+        async with over_http(small) as client:
+            for tool, arguments in wrong:
+                result = await client.call_tool(tool, arguments)
+                assert result.is_error, (tool, str(arguments)[:80])
+                assert "[" in result.content[0].text
+            assert told(await client.call_tool("fetch", {"id": document, "offset": 10**9}))["text"] == ""
+            assert told(await client.call_tool("search", {"query": "tower"}))["results"]
+
+    run(story)
+
+
+def test_a_key_that_is_revoked_is_refused_in_the_middle_of_a_session(small):
+    """The next request of a client that had the key is 401, and says so."""
+    small.client.indexed(TOWER, title="Towers")
+    created = small.access.make(tenant="default", name="reader", scopes=[Scope.READ])
+
+    async def story():
+        async with over_http(small, created.token) as client:
+            assert told(await client.call_tool("search", {"query": "tower"}))["results"]
+            small.access.revoke(created.key.id)
+            with pytest.raises(MCPError):
+                await client.call_tool("search", {"query": "tower"})
+
+    run(story)
+    headers = {"Authorization": f"Bearer {created.token}"}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+    assert small.client.call("POST", "/mcp", body, headers=headers).status == 401

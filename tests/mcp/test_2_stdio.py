@@ -1,5 +1,7 @@
 """`holdfast mcp` as a client starts it: over the local installation, and over a server elsewhere."""
 
+import json
+import os
 import subprocess
 import sys
 from contextlib import closing
@@ -80,3 +82,44 @@ def test_without_the_extra_one_line_names_it():
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert 'holdfast mcp needs the mcp extra: pip install "holdfast[mcp]" [driver_missing]' in done.stderr
+
+
+def test_standard_output_has_nothing_but_the_protocol(quick):
+    """Every line is a message, whatever is sent: what is no request, and a search that logs and warns."""
+    quick.client.indexed(TOWER, title="Towers")
+    start = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+    lines = [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": start},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        "garbage",
+        {"jsonrpc": "2.0", "id": 2, "method": "nothing"},
+        {
+            "jsonrpc": "2.0",
+            "id": 3,
+            "method": "tools/call",
+            "params": {"name": "search", "arguments": {"query": "tower"}},
+        },
+    ]
+    env = {
+        **os.environ,
+        "HOLDFAST_DATA_DIR": str(quick.runtime.settings.data_dir),
+        "HOLDFAST_LOG_LEVEL": "debug",
+    }
+    env["HOLDFAST_DATABASE_URL"] = quick.runtime.settings.database
+    command = [sys.executable, "-m", "holdfast.cli", "mcp"]
+    with subprocess.Popen(
+        command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
+        for line in lines:
+            process.stdin.write((line if isinstance(line, str) else json.dumps(line)) + "\n")
+        process.stdin.flush()
+        replies = {}
+        while 3 not in replies:
+            reply = json.loads(process.stdout.readline())
+            assert reply["jsonrpc"] == "2.0"
+            replies[reply.get("id")] = reply
+        process.stdin.close()
+        assert process.stdout.read() == ""
+        assert process.wait(30) == 0
+    assert replies[3]["result"]["structuredContent"]["results"][0]["title"] == "Towers"
+    assert replies[2]["error"]["code"] == -32601

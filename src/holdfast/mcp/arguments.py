@@ -39,7 +39,9 @@ class FetchArguments(ToolArguments):
     """A document to read."""
 
     id: Annotated[str, Field(min_length=1, max_length=300, description="The `id` of a search result.")]
-    offset: Annotated[int, Field(ge=0, description="Where to begin: `next_offset` of the part before.")] = 0
+    offset: Annotated[
+        int, Field(ge=0, le=10**12, description="Where to begin: `next_offset` of the part before.")
+    ] = 0
 
 
 class AskArguments(ToolArguments):

@@ -16,7 +16,7 @@ from mcp.shared.exceptions import MCPError
 
 import holdfast
 from holdfast.core.errors import HoldfastError, NotFoundError
-from holdfast.integrations.library import Library
+from holdfast.integrations.library import Library, LibraryHit
 from holdfast.mcp import arguments
 from holdfast.mcp.arguments import AskArguments, FetchArguments, SearchArguments
 
@@ -24,6 +24,9 @@ T = TypeVar("T")
 Run = Callable[[str, Callable[[], T]], Awaitable[T]]
 """Runs what a tool does in a thread; the name of the tool says how long it may wait, and for whom."""
 
+# Characters of a passage that a search returns, and collections that are listed: a model reads all of it.
+MOST_PASSAGE = 4_000
+MOST_LISTED = 500
 SCHEME = "holdfast://documents/"
 INSTRUCTIONS = (
     "Documents that people have uploaded to Holdfast. Use search to find passages, fetch to read a whole "
@@ -76,7 +79,7 @@ class LibraryTools:
             raise MCPError(code=types.INVALID_PARAMS, message=f"there is no tool {params.name!r:.80}")
         try:
             read = known[0].model_validate(params.arguments or {})
-            result = await self._run(params.name, lambda: self._called(params.name, read))
+            result = await self._run(params.name, lambda: self._called(read))
         except pydantic.ValidationError as error:
             first = error.errors(include_url=False, include_context=False, include_input=False)[0]
             return _failed(f"{'.'.join(map(str, first['loc']))}: {first['msg']}", "bad_request")
@@ -85,18 +88,20 @@ class LibraryTools:
         text = types.TextContent(type="text", text=json.dumps(result, ensure_ascii=False))
         return types.CallToolResult(content=[text], structured_content=result)
 
-    def _called(self, name: str, read: pydantic.BaseModel) -> dict[str, Any]:
+    def _called(self, read: pydantic.BaseModel) -> dict[str, Any]:
         match read:
             case SearchArguments():
                 hits = self._library.search(read.query, read.collections, read.k, read.filter)
-                return {"results": [{"id": each.document_id} | asdict(each) for each in hits]}
+                return {"results": [_result(each) for each in hits]}
             case FetchArguments():
                 document = self._library.read(read.id.partition("@")[0], read.offset)
                 return asdict(document)
             case AskArguments():
                 return dict(self._library.ask(read.question, read.collections, read.k).fields)
             case _:
-                return {name.removeprefix("list_"): [asdict(each) for each in self._library.collections()]}
+                every = self._library.collections()
+                shown = {"collections": [asdict(each) for each in every[:MOST_LISTED]]}
+                return shown | ({"left_out": len(every) - MOST_LISTED} if len(every) > MOST_LISTED else {})
 
     async def list_resources(
         self, _context: ServerRequestContext[Any], params: types.PaginatedRequestParams | None
@@ -158,6 +163,12 @@ class LibraryTools:
             uri=uri, mime_type="text/plain", text=document.text, _meta=dict(about)
         )
         return types.ReadResourceResult(contents=[contents])
+
+
+def _result(hit: LibraryHit) -> dict[str, Any]:
+    """A hit as a model reads it: a passage that is long is cut, and `fetch` has all of it."""
+    text = hit.text if len(hit.text) <= MOST_PASSAGE else f"{hit.text[:MOST_PASSAGE]}…"
+    return {"id": hit.document_id} | asdict(hit) | {"text": text}
 
 
 def _failed(message: str, code: str) -> types.CallToolResult:

@@ -103,7 +103,18 @@ def _scores(results: object, number: int) -> list[float | None]:
         score = each.get("relevance_score") if isinstance(each, dict) else None
         if type(index) is not int or not 0 <= index < number or scores[index] is not None:
             raise UnreadableAnswerError("indices of the results do not match the documents")
-        if not isinstance(score, int | float) or not math.isfinite(score):
-            raise UnreadableAnswerError("a score is not a number")
-        scores[index] = float(score)
+        scores[index] = _score(score)
     return scores
+
+
+def _score(score: object) -> float:
+    # A truth value is an int to Python, and an int may be too large for a float.
+    if type(score) not in {int, float}:
+        raise UnreadableAnswerError("a score is not a number")
+    try:
+        value = float(score)  # type: ignore[arg-type]  # int or float, as tested
+    except OverflowError:
+        value = math.inf
+    if not math.isfinite(value):
+        raise UnreadableAnswerError("a score is not a number")
+    return value
