@@ -138,6 +138,8 @@ class Delivery:
 
     def _is_reported(self) -> bool:
         """True if Celery's result backend has the end of this message, which comes after its callbacks."""
+        if self._request.is_eager:
+            return False  # nothing is stored, and Celery warns who asks
         try:
             return self._task.AsyncResult(self._request.id).state in states.READY_STATES
         except Exception:  # noqa: BLE001 - without a backend, or out of its reach, nobody knows: tell it again

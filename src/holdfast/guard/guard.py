@@ -88,6 +88,7 @@ class Guard:
         self._tenant = tenant
         self._database = _url(database, engine)
         self._django = None if django is None else DjangoDatabase(django)
+        self._test_database: str | None = None
         self._terms = LeaseTerms(ttl=lease, renew_every=lease / 3, margin=lease / 6)
         self._rules = SweepRules(interval=sweep_interval)
         self.silence = decide.SilenceLimits()
@@ -136,7 +137,7 @@ class Guard:
 
     def _refuse_a_name_taken(self, function: Callable[..., Any], name: str | None) -> None:
         """Return unless another function has the name; Celery would silently run the first for both."""
-        app = self.app or current_app
+        app = self.application()
         name = name or app.gen_task_name(function.__name__, function.__module__)
         origin = f"{function.__module__}.{function.__qualname__}"
         if self._origins.setdefault(name, origin) != origin:
@@ -147,7 +148,7 @@ class Guard:
 
     def tasks(self) -> dict[str, GuardedTask]:
         """The guarded tasks that this process knows, by name."""
-        registered = (self.app or current_app).tasks
+        registered = self.application().tasks
         return {
             name: task
             for name, task in registered.items()
@@ -359,7 +360,18 @@ class Guard:
             replace(DEFAULT, providers=priced),
         )
 
+    def application(self) -> Celery:
+        """The Celery application whose tasks are guarded: that of the guard, or the current one."""
+        return self.app or current_app
+
+    def use_database(self, url: str | None) -> None:
+        """Use this database from now on, or again that of the options; for tests."""
+        self.close()
+        self._test_database = url
+
     def _address(self) -> str:
+        if self._test_database is not None:
+            return self._test_database
         if self._django is not None:
             return self._django.url.render_as_string(hide_password=False)
         return self._database or load().database
