@@ -2,8 +2,9 @@
 
 A test arms one handler for the process; the handler may raise, block on a barrier, freeze or kill. Names have
 the form `verb.moment`: `finish.commit` is just before the commit of `finish`, `finish.committed` just after
-it, before the caller knows. `send.first_byte` is just before the first byte of an order, `send.answered`
-just after its answer was read; `post` has the same moments for an event that is delivered.
+it, before the caller knows. `send.first_byte` is just before the first byte of an order, `send.piece` after a
+piece of a streamed answer, `send.answered` just after all of it was read; `post` has the same moments for an
+event that is delivered.
 """
 
 from collections.abc import Callable, Iterator

@@ -85,15 +85,18 @@ class PaidRequests:
             if over:
                 self._wire.close()
 
+    def read(self, request: HttpRequest) -> SdkRequest:
+        """What the request is; BadRequestError if its body is not what its content type says."""
+        return wire_keys.read(request, self._options.provider)
+
     def answer(
-        self, request: HttpRequest, *, begin: Begin | None = None, hear: Hear | None = None
+        self, request: HttpRequest, paid: SdkRequest, *, begin: Begin | None = None, hear: Hear | None = None
     ) -> HttpAnswer:
         """The response to the request, paid for once; TransportFailure if there is none.
 
         `begin` and `hear` get a streamed answer that is being paid for while it arrives.
         """
         try:
-            paid = wire_keys.read(request, self._options.provider)
             with self._answering():
                 return self._paid(paid, request, begin, hear)
         except _NoAnswer as answered:
@@ -102,13 +105,6 @@ class PaidRequests:
             raise TransportFailure("ConnectError", f"holdfast: {error.message}") from error
         except HoldfastError as error:
             return refusal(400, error.code, error.message)
-
-    def streams(self, request: HttpRequest) -> bool:
-        """True if the answer to the request is a stream."""
-        try:
-            return wire_keys.read(request, self._options.provider).streams
-        except HoldfastError:
-            return False
 
     def _paid(
         self, paid: SdkRequest, request: HttpRequest, begin: Begin | None, hear: Hear | None

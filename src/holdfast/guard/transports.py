@@ -98,9 +98,12 @@ class _GuardTransport:
         request.read()
         neutral = _neutral(request)
         with _own_errors(self.module, request):
-            if not self._requests.streams(neutral):
-                return self._response(request, self._requests.answer(neutral))
-            answer, pieces = streams.answered(lambda **listening: self._requests.answer(neutral, **listening))
+            paid = self._requests.read(neutral)
+            if not paid.streams:
+                return self._response(request, self._requests.answer(neutral, paid))
+            answer, pieces = streams.answered(
+                lambda **listening: self._requests.answer(neutral, paid, **listening)
+            )
             body = None if pieces is None else self.pieces(request, pieces)
             return self._response(request, answer, body)
 
@@ -114,11 +117,12 @@ class _GuardTransport:
         await request.aread()
         neutral = _neutral(request)
         with _own_errors(self.module, request):
-            if not self._requests.streams(neutral):
-                answer = await threads.in_thread(lambda: self._requests.answer(neutral))
+            paid = self._requests.read(neutral)
+            if not paid.streams:
+                answer = await threads.in_thread(lambda: self._requests.answer(neutral, paid))
                 return self._response(request, answer)
             answer, pieces = await streams.answered_async(
-                lambda **listening: self._requests.answer(neutral, **listening)
+                lambda **listening: self._requests.answer(neutral, paid, **listening)
             )
             body = None if pieces is None else self.async_pieces(request, pieces)
             return self._response(request, answer, body)
@@ -158,6 +162,8 @@ def _own_errors(module: Any, request: Any) -> Iterator[None]:
         yield
     except TransportFailure as failure:
         raise getattr(module, failure.kind)(failure.message, request=request) from failure
+    except BadRequestError as error:
+        raise module.LocalProtocolError(f"holdfast: {error.message}", request=request) from error
 
 
 def _wrong_flavour(module: Any, request: Any) -> Any:

@@ -138,6 +138,7 @@ class WireProvider(Profiled):
         def hear(chunk: bytes) -> None:
             sockets.current.get().deadline = min(deadline, boot_time() + self._idle)
             facts.feed(chunk)
+            faults.point("send.piece")
             if facts.has_ended:
                 self.held_back += chunk
             elif self._hear is not None:
