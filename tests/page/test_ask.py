@@ -40,6 +40,11 @@ def test_an_answer_streams_beside_its_sources(library, look):
     picture = page.locator("#answer-sources details.viewer img")
     until(lambda: picture.evaluate("image => image.naturalWidth") > 500, 30, "its page is not shown")
     assert reader.judged() == []
+    page.emulate_media(color_scheme="dark")
+    assert reader.judged() == []
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert reader.judged() == []
     page.press("#question", "Enter")
     until(lambda: "Replayed, cost nothing" in reader.text("#answer-foot"), 30, "it was not replayed")
     page = reader.open("/search?collection=shelf&q=")
