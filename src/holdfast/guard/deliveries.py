@@ -23,7 +23,7 @@ from holdfast.guard.execution import Execution
 from holdfast.guard.outgoing import OutgoingCall
 from holdfast.guard.signals import Duplicate, EarlierFailure
 from holdfast.store.guarded import messages
-from holdfast.store.guarded.messages import Holder, RunEnd
+from holdfast.store.guarded.messages import AdoptingHolder, RunEnd
 from holdfast.store.protocol.claims import LockHeld
 
 if TYPE_CHECKING:
@@ -42,14 +42,14 @@ log = logging.getLogger(__name__)
 
 def handle(task: "GuardedTask", request: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """The result of the task, or one of Celery's ways to end a delivery without one."""
-    delivery = Delivery(task, request, args, kwargs)
+    delivery = TaskDelivery(task, request, args, kwargs)
     try:
         return delivery.handle()
     except StoreUnavailableError as error:
         return delivery.come_again(STORE_AWAY, error.message)
 
 
-class Delivery:
+class TaskDelivery:
     """One message in the hands of a worker."""
 
     def __init__(
@@ -99,7 +99,7 @@ class Delivery:
             self._runtime.db,
             guard.ask_of(self._task, call),
             message,
-            Holder(taker.owner, taker.token, taker.ttl, taker.carrier),
+            AdoptingHolder(taker.owner, taker.token, taker.ttl, taker.carrier),
             run_id=self._run_id,
             patience=guard.silence,
         )

@@ -12,7 +12,7 @@ from holdfast.engine.work import Work
 from holdfast.guard import context, serialization
 from holdfast.guard.signals import FencedOut, MustWait
 from holdfast.store.guarded import messages
-from holdfast.store.guarded.messages import Message
+from holdfast.store.guarded.messages import TaskMessage
 
 NEVER = 10.0 * 365 * 86_400
 
@@ -40,7 +40,7 @@ class Execution:
         # What the body raised, to be raised again once the end of the run is recorded.
         self.error: BaseException | None = None
         # The message with which the run goes on, after a retry or when the task replaced itself.
-        self.next_message: Message | None = None
+        self.next_message: TaskMessage | None = None
         self.next_delay = 0.0
         self.starts = 0
 

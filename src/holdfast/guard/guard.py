@@ -44,7 +44,7 @@ from holdfast.ledger.prices import DEFAULT, Price, ProviderPrices
 from holdfast.providers.base import Provider
 from holdfast.settings import load
 from holdfast.store.guarded import messages
-from holdfast.store.guarded.messages import Message, Timing
+from holdfast.store.guarded.messages import TaskMessage, Timing
 from holdfast.store.protocol import losses
 from holdfast.telemetry import traces
 
@@ -189,7 +189,13 @@ class Guard:
     # Requests.
 
     def requested(
-        self, task: GuardedTask, call: OutgoingCall, message: Message, timing: Timing, *, using: Any = None
+        self,
+        task: GuardedTask,
+        call: OutgoingCall,
+        message: TaskMessage,
+        timing: Timing,
+        *,
+        using: Any = None,
     ) -> RequestResult:
         """What became of a request for a run; inside the transaction of `using`, if that is passed."""
         ask = self.ask_of(task, call)

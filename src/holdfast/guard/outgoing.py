@@ -9,7 +9,7 @@ from typing import Any
 from celery.utils.time import maybe_iso8601, maybe_make_aware
 
 from holdfast.guard import serialization
-from holdfast.store.guarded.messages import Message
+from holdfast.store.guarded.messages import TaskMessage
 
 # In the headers of a message: the run that it belongs to, or the one whose result it is to answer with.
 RUN_HEADER, JOIN_HEADER = "holdfast_run", "holdfast_join"
@@ -67,7 +67,7 @@ class OutgoingCall:
         """True if its id was chosen by others, who wait for a result under this id."""
         return any(self.options.get(name) for name in ("task_id", "group_id", "chord", "chain"))
 
-    def message(self, celery_id: str, task_name: str, serializer: str | None) -> Message:
+    def message(self, celery_id: str, task_name: str, serializer: str | None) -> TaskMessage:
         """What is stored of it."""
         sent = {
             name: value
@@ -80,7 +80,7 @@ class OutgoingCall:
         if self.kwargs:
             shown["kwargs"] = repr(self.kwargs)[:_MOST_SHOWN]
         body = json.dumps({"call": stored, "options": stored_options})
-        return Message(celery_id, task_name, body, shown, self.expires_at)
+        return TaskMessage(celery_id, task_name, body, shown, self.expires_at)
 
 
 def _timestamp(at: Any) -> float:
@@ -91,7 +91,7 @@ def _timestamp(at: Any) -> float:
     return aware.timestamp()
 
 
-def call_of(message: Message) -> OutgoingCall:
+def call_of(message: TaskMessage) -> OutgoingCall:
     """The call that a message was stored from, ready to be published once more."""
     body = json.loads(message.body)
     args, kwargs = serialization.load(body["call"])

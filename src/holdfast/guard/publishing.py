@@ -9,7 +9,7 @@ from holdfast.guard import outgoing
 from holdfast.guard.task import GuardedTask
 from holdfast.store.base.database import Database
 from holdfast.store.guarded import messages
-from holdfast.store.guarded.messages import Due
+from holdfast.store.guarded.messages import DueMessage
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ def publish_due(db: Database, tasks: Mapping[str, GuardedTask]) -> int:
     return published
 
 
-def _publish(task: GuardedTask, due: Due) -> bool:
+def _publish(task: GuardedTask, due: DueMessage) -> bool:
     headers = {outgoing.RUN_HEADER: due.run_id}
     try:
         task.publish(outgoing.call_of(due.message), due.message.celery_id, headers=headers)

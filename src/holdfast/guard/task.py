@@ -17,7 +17,7 @@ from holdfast.core.records import RequestResult
 from holdfast.guard import context, deliveries, outgoing, subjects
 from holdfast.guard.outgoing import OutgoingCall
 from holdfast.guard.requested import Requested
-from holdfast.store.guarded.messages import Message, Timing
+from holdfast.store.guarded.messages import TaskMessage, Timing
 
 if TYPE_CHECKING:
     from holdfast.guard.guard import Guard
@@ -138,7 +138,7 @@ class GuardedTask(Task):  # type: ignore[misc]  # Celery has no types
         return Requested.of(answer, self.AsyncResult(first))
 
     def ask(
-        self, call: OutgoingCall, message: Message, timing: Timing, *, using: Any = None
+        self, call: OutgoingCall, message: TaskMessage, timing: Timing, *, using: Any = None
     ) -> RequestResult:
         """What became of a request for a run with this call."""
         return self.holdfast_guard.requested(self, call, message, timing, using=using)

@@ -31,7 +31,7 @@ PUBLISH_AGAIN, MOST_PUBLISH_AGAIN = 60.0, 3600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class TaskMessage:
     """What Celery is sent for a run. `expires_at` is by the wall clock, as Celery has it."""
 
     celery_id: str
@@ -80,7 +80,7 @@ STORED = Together(_new_message, _schedule)
 
 
 def answer(
-    tx: Tx, ask: Ask, message: Message, timing: Timing, *, run_id: str, patience: decide.SilenceLimits
+    tx: Tx, ask: Ask, message: TaskMessage, timing: Timing, *, run_id: str, patience: decide.SilenceLimits
 ) -> RequestResult:
     """The result of the request, inside the caller's transaction; its message is stored if it is new."""
     result = requests.answer(tx, ask, run_id=run_id, patience=patience)
@@ -91,14 +91,20 @@ def answer(
 
 
 def request(
-    db: Database, ask: Ask, message: Message, timing: Timing, *, run_id: str, patience: decide.SilenceLimits
+    db: Database,
+    ask: Ask,
+    message: TaskMessage,
+    timing: Timing,
+    *,
+    run_id: str,
+    patience: decide.SilenceLimits,
 ) -> RequestResult:
     """The result of the request; its message is stored if it is new."""
     return db.write("request", lambda tx: answer(tx, ask, message, timing, run_id=run_id, patience=patience))
 
 
 @dataclass(frozen=True, slots=True)
-class Holder:
+class AdoptingHolder:
     """Who takes a task that is requested by its own delivery."""
 
     owner: str
@@ -108,7 +114,13 @@ class Holder:
 
 
 def adopt(
-    db: Database, ask: Ask, message: Message, holder: Holder, *, run_id: str, patience: decide.SilenceLimits
+    db: Database,
+    ask: Ask,
+    message: TaskMessage,
+    holder: AdoptingHolder,
+    *,
+    run_id: str,
+    patience: decide.SilenceLimits,
 ) -> Claim | RequestResult:
     """A message that nobody has requested is requested and its task taken, in one transaction.
 
@@ -126,7 +138,7 @@ def adopt(
     return db.write("adopt", body)
 
 
-def _values(message: Message) -> dict[str, Any]:
+def _values(message: TaskMessage) -> dict[str, Any]:
     return {
         "b_celery": message.celery_id,
         "b_name": message.task_name,
@@ -143,7 +155,7 @@ REPLACE = (
 )
 
 
-def replace(db: Database, claim: Claim, message: Message) -> Outcome:
+def replace(db: Database, claim: Claim, message: TaskMessage) -> Outcome:
     """The run goes on with this message: its task retries, perhaps with other arguments."""
 
     def body(tx: Tx) -> Outcome:
@@ -169,14 +181,14 @@ _COLUMNS = (
 OF_RUN = select(*_COLUMNS).where(messages.c.run_id == bindparam("run_id"))
 
 
-def of_run(db: Database, run_id: str) -> Message | None:
+def of_run(db: Database, run_id: str) -> TaskMessage | None:
     """The message of a run; None if it has none, or its history was pruned."""
     row = db.first(OF_RUN, {"run_id": run_id})
     return None if row is None else _message(row)
 
 
-def _message(row: Row[Any]) -> Message:
-    return Message(row.celery_id, row.task_name, row.body, row.options, row.expires_at)
+def _message(row: Row[Any]) -> TaskMessage:
+    return TaskMessage(row.celery_id, row.task_name, row.body, row.options, row.expires_at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,28 +244,28 @@ HAS_WORK = select(HAS_DUE | HAS_REPORTS)
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
+class DueMessage:
     """A message to be published. `expired`: nobody has taken it in time, and its run is to be cancelled."""
 
     run_id: str
     head_id: int
-    message: Message
+    message: TaskMessage
     expired: bool = False
 
 
-def take_due(db: Database, names: Sequence[str]) -> list[Due]:
+def take_due(db: Database, names: Sequence[str]) -> list[DueMessage]:
     """The messages of these tasks that are to be published now, by the caller.
 
     The time until a message is published once more grows with the time that it has been waiting for a worker.
     """
 
-    def body(tx: Tx) -> list[Due]:
+    def body(tx: Tx) -> list[DueMessage]:
         due = []
         for row in tx.all(DUE, {"names": list(names), "limit": BATCH}):
             after = min(MOST_PUBLISH_AGAIN, max(PUBLISH_AGAIN, row.now - row.due_at))
             tx.execute(PUBLISHED, {"b_task": row.task_id, "b_after": after})
             expired = row.expires_at is not None and row.expires_at <= row.now
-            due.append(Due(row.run_id, row.head_id, _message(row), expired))
+            due.append(DueMessage(row.run_id, row.head_id, _message(row), expired))
         return due
 
     return db.write("take_due", body)
@@ -298,17 +310,17 @@ REPORTS = (
 REPORTED = update(messages).where(messages.c.run_id == bindparam("b_run")).values(report_at=None)
 
 
-def take_reports(db: Database, names: Sequence[str]) -> list[Due]:
+def take_reports(db: Database, names: Sequence[str]) -> list[DueMessage]:
     """The messages of ended runs that Celery has not been told about, to be published by the caller.
 
     Delivered once more, each ends as its run did: its result, its failure or its revocation is recorded.
     """
 
-    def body(tx: Tx) -> list[Due]:
+    def body(tx: Tx) -> list[DueMessage]:
         due = []
         for row in tx.all(REPORTS, {"names": list(names), "limit": BATCH}):
             tx.execute(REPORTED, {"b_run": row.run_id})
-            due.append(Due(row.run_id, row.head_id, _message(row)))
+            due.append(DueMessage(row.run_id, row.head_id, _message(row)))
         return due
 
     return db.write("take_reports", body)
