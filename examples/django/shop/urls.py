@@ -1,0 +1,7 @@
+"""URLs: orders, and admin."""
+
+from django.contrib import admin
+from django.urls import path
+from orders import views
+
+urlpatterns = [path("admin/", admin.site.urls), path("orders/<str:customer>", views.place)]
