@@ -53,7 +53,9 @@ def anthropic_async(guard: Guard, meter: Meter, **options: Any) -> anthropic.Asy
 
 
 def _transport(options: dict[str, Any]) -> dict[str, Any]:
-    return {name: options.pop(name) for name in ("provider", "honours_keys") if name in options}
+    return {
+        name: options.pop(name) for name in ("provider", "honours_keys", "ssl_context") if name in options
+    }
 
 
 def _openai(guard: Guard, meter: Meter, prompt: str, **options: Any) -> str:

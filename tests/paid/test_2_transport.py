@@ -1,5 +1,10 @@
 """Official client libraries through `guard.transport`: the same answers, each paid once."""
 
+import asyncio
+import shutil
+import ssl
+import subprocess
+
 import httpx
 import httpx2
 import openai
@@ -8,6 +13,7 @@ import requests
 
 from holdfast import BadRequestError
 from holdfast.guard.signals import MustWait
+from holdfast.testing.meter import Meter
 from tests.paid import sdks
 
 
@@ -47,6 +53,27 @@ def test_within_a_run_the_nth_request_is_its_own_call(on_sqlite, meter, main_sdk
     assert len(task.apply(task_id="run").get()) == len(starts) == 2
     assert meter.totals().charges == 2
     assert on_sqlite.orders() == [("settled", 1)] * 2
+
+
+def test_identical_requests_at_once_are_numbered(on_sqlite, meter):
+    """Best of three within a run is three calls, and three again for free when the run starts over."""
+    starts = []
+
+    async def best_of_three():
+        request = {"model": "m", "messages": [{"role": "user", "content": "a cat"}]}
+        async with sdks.openai_async(on_sqlite.guard, meter) as client:
+            return await asyncio.gather(*(client.chat.completions.create(**request) for _ in range(3)))
+
+    def body():
+        starts.append(len(asyncio.run(best_of_three())))
+        if len(starts) == 1:
+            raise MustWait("once more", reason="test", delay=0.0)
+
+    task = on_sqlite.task(body)
+    for _ in range(2):
+        task.apply(task_id="run")
+    assert starts == [3, 3]
+    assert meter.totals().charges == 3
 
 
 def test_again_pays_for_what_is_reused(on_sqlite, meter):
@@ -162,3 +189,38 @@ def test_tokens_are_not_the_text_that_spells_them(on_sqlite, meter):
         with pytest.raises(openai.BadRequestError, match="input must be a string"):
             client.embeddings.create(model="m", input=[1, 2])
     assert on_sqlite.orders() == [("settled", 1), ("void", 1)]
+
+
+@pytest.mark.skipif(not shutil.which("openssl"), reason="needs the openssl program for a certificate")
+def test_certificates_are_verified(on_sqlite, tmp_path):
+    """A server that nobody vouches for gets nothing; one that the application trusts is paid."""
+    command = (
+        "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost"
+    )
+    files = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", "key.pem", "-out", "cert.pem"]
+    subprocess.run([*command.split(), *files], check=True, cwd=tmp_path, capture_output=True)
+    served = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    served.load_cert_chain(tmp_path / "cert.pem", tmp_path / "key.pem")
+    trusted = ssl.create_default_context(cafile=tmp_path / "cert.pem")
+    ask = sdks.OPENAI[0].ask
+    with Meter(ssl_context=served) as meter:
+        with pytest.raises(openai.APIConnectionError):
+            ask(on_sqlite.guard, meter, "a cat", max_retries=0)
+        assert meter.totals().charges == 0
+        assert "to: a cat" in ask(on_sqlite.guard, meter, "a cat", ssl_context=trusted)
+
+
+def test_a_function_may_pay_for_another(on_sqlite, meter):
+    """A paid function that asks a model within a run: both are paid once, and each is on the bill."""
+
+    @on_sqlite.guard.paid(name="summary", price="0.01 USD")
+    def summary(text):
+        return sdks.OPENAI[0].ask(on_sqlite.guard, meter, text)
+
+    def body():
+        return [summary("a cat"), summary("a cat")]
+
+    first, second = on_sqlite.in_run(body)
+    assert first == second
+    assert meter.totals().charges == 1
+    assert on_sqlite.orders() == [("settled", 1)] * 2

@@ -18,7 +18,7 @@ DOUBTED = select(func.count()).where(charges.c.sort == "in_doubt")
 SENDS = select(func.sum(orders.c.sends), func.count())
 # Of the callers that died there, the request was, or may have been, at the provider.
 IN_FLIGHT = {"send.begun", "send.piece", "send.answered", "send.heard", "settle.commit"}
-MOST = 600
+MOST = 1800
 
 pytestmark = pytest.mark.g5
 

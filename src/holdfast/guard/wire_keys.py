@@ -34,10 +34,11 @@ HOSTS = {
 }
 # Headers that change what the provider answers.
 KEY_HEADERS = ("anthropic-beta", "anthropic-version", "openai-beta", "openai-organization", "openai-project")
-# Segments of paths whose POSTs are not paid by the call: they keep state, move files, or cost nothing.
+# Segments of paths whose POSTs are not paid by the call: they keep state, move files, sign in, or are free.
 FREE = frozenset(
     {
         "assistants",
+        "auth",
         "batches",
         "cancel",
         "containers",
@@ -48,10 +49,12 @@ FREE = frozenset(
         "files",
         "fine-tuning",
         "fine_tuning",
-        "models_info",
+        "oauth",
+        "oauth2",
         "organization",
         "realtime",
         "threads",
+        "token",
         "tokenize",
         "uploads",
         "vector_stores",
