@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast import Guard
 from holdfast.store.base import schema
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,8 +32,13 @@ def constraints():
 
 
 def resolve(name):
-    """The thing that `store.protocol.tasks.hold` names; None if there is none."""
+    """The thing that `store.protocol.tasks.hold` names; None if there is none.
+
+    `guard.fence` is a method of the guard that an application has.
+    """
     parts = name.split(".")
+    if parts[0] == "guard" and hasattr(Guard, parts[1]):
+        return getattr(Guard, parts[1])
     for cut in range(len(parts), 0, -1):
         try:
             result = importlib.import_module("holdfast." + ".".join(parts[:cut]))
