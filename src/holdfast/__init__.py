@@ -114,9 +114,6 @@ __all__ = [
     "published_results",
 ]
 
-# Names of the library for Celery applications that are still to come. Nothing else may bear them meanwhile.
-RESERVED: tuple[str, ...] = ()
-
 if not TYPE_CHECKING:  # or a type checker would believe that every name exists
     _MODULES = {
         "core.records": ("Chunk", "Claim", "EarlierSlice", "RequestResult", "Slice"),
@@ -148,9 +145,6 @@ if not TYPE_CHECKING:  # or a type checker would believe that every name exists
 
         if name == "__version__":
             value = importlib.metadata.version("holdfast")
-        elif name in RESERVED:
-            # ImportError, for `from holdfast import` would say an AttributeError in words of its own.
-            raise ImportError(f"holdfast.{name} is reserved and not built yet", name=__name__)
         elif name in __all__:
             module = importlib.import_module(f"holdfast.{_MODULE_OF.get(name, 'core.errors')}")
             value = getattr(module, _NAME_OF.get(name, name))

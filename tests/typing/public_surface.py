@@ -93,5 +93,6 @@ try:
 except HoldfastError as error:
     code: str = error.code
 version: str = holdfast.__version__
-guard = holdfast.Guard  # E: attr-defined
+guard: holdfast.Guard = holdfast.Guard(database="sqlite:///shop.db")
+guard.tenant(7)  # E: arg-type
 anything = holdfast.Anything  # E: attr-defined
