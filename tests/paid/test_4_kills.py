@@ -1,6 +1,7 @@
 """Callers killed at every point of a paid call, with official clients and a provider that keeps a book."""
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -79,3 +80,25 @@ def test_a_caller_killed_at_any_point_pays_for_what_was_in_flight_at_most(reques
 def test_two_hundred_callers_killed(sqlite_url, sdk, keyed):
     """At least five deaths at each point, for each client, whole, asynchronous and streamed."""
     holds(sqlite_url, sdk=sdk, keyed=keyed, number=200, least=5)
+
+
+@pytest.mark.parametrize(
+    ("point", "sends", "doubts"),
+    [("send.first_byte", 2, 1), ("send.answered", 3, 1), ("settle.committed", 2, 0)],
+)
+def test_a_run_that_dies_goes_on_with_what_it_has_paid_for(sqlite_url, meter, point, sends, doubts):
+    """Its first answer is free when it starts over; the second is paid twice at most if it was in flight."""
+
+    def execute(at):
+        command = [sys.executable, "-m", "tests.paid.killed_run", sqlite_url, meter.url, at]
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+
+    assert execute(point).returncode == -signal.SIGKILL
+    second = execute("")
+    assert second.returncode == 0, second.stderr[-3000:]
+    assert len(json.loads(second.stdout.splitlines()[-1])) == 2
+    assert len(meter.log()) == meter.totals().charges == sends
+    app = PayingApp(sqlite_url)
+    doubted = app.db.read(lambda tx: tx.execute(DOUBTED).scalar_one())
+    app.close()
+    assert doubted == doubts
