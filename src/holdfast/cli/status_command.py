@@ -8,7 +8,7 @@ from rich.console import Console
 
 from holdfast import extras
 from holdfast.cli import context, money, terminal
-from holdfast.core.states import LANE_RANK, CallState, Skip, Status, shown
+from holdfast.core.states import GUARDED_LANE, LANE_RANK, CallState, Skip, Status, shown
 from holdfast.service import formatting
 from holdfast.service.records import (
     Bill,
@@ -76,7 +76,8 @@ def status(*, as_json: bool) -> None:
         counted, known = operations.lanes(), operations.workers()
         standing = StatusReport(
             known,
-            tuple(counted.get(lane, LaneCount(lane)) for lane in LANE_RANK),
+            tuple(counted.get(lane, LaneCount(lane)) for lane in LANE_RANK)
+            + tuple(counted[lane] for lane in (GUARDED_LANE,) if lane in counted),
             _queues(services.settings),
             operations.leases(),
             _refusals(known),
@@ -158,6 +159,8 @@ def _print(console: Console, standing: StatusReport) -> None:
 def _print_workers(console: Console, standing: StatusReport) -> None:
     shown_ones = [each for each in standing.workers if each.state is not WorkerState.STOPPED]
     if not shown_ones:
+        if any(each.lane == GUARDED_LANE for each in standing.lanes):
+            console.print("guarded tasks run in the workers of their application, which are not listed here")
         console.print("no worker is online; start one with: holdfast worker", style="care")
         console.print()
         return

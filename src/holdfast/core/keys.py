@@ -46,3 +46,8 @@ def call_key(
 ) -> str:
     """The content key of one paid call."""
     return digest(KEY_VERSION, tenant, provider, endpoint, model, spelled(params), text)
+
+
+def celery_run(celery_id: str, task_name: str) -> str:
+    """The run of a Celery message: its deliveries, retries and republications belong to one run."""
+    return digest("celery", celery_id, task_name)[:32]

@@ -125,4 +125,4 @@ def kind_of(task_name: str) -> str:
 
 def run_id(celery_id: str, task_name: str) -> str:
     """The run of a message: deliveries, retries and republications of one message belong to one run."""
-    return keys.digest("celery", celery_id, task_name)[:32]
+    return keys.celery_run(celery_id, task_name)

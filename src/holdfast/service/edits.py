@@ -15,7 +15,7 @@ from holdfast.core.records import Ask
 from holdfast.core.text import plain
 from holdfast.documents import chunk
 from holdfast.engine.engine import Engine
-from holdfast.service import explanations, key_restrictions, missing_content
+from holdfast.service import journal_phrases, key_restrictions, missing_content
 from holdfast.service.collections import Collections
 from holdfast.service.documents import Documents
 from holdfast.service.requests import RequestContext
@@ -61,7 +61,7 @@ class EditView:
     @property
     def who(self) -> str:
         """Who made it, for people."""
-        return explanations.ACTORS.get(self.edit.actor, self.edit.actor)
+        return journal_phrases.ACTORS.get(self.edit.actor, self.edit.actor)
 
     @property
     def sentence(self) -> str:

@@ -10,8 +10,8 @@ from enum import StrEnum
 
 from holdfast.core import subjects
 from holdfast.core.records import Head, Task
-from holdfast.core.states import LIVE, OPEN, CallState, Status, TaskState, Verb, shown
-from holdfast.service import formatting, gap_sentences, missing_content, run_providers
+from holdfast.core.states import GUARDED_LANE, LIVE, OPEN, CallState, Status, TaskState, Verb, shown
+from holdfast.service import formatting, gap_sentences, journal_phrases, missing_content, run_providers
 from holdfast.store.base.database import Database
 from holdfast.store.library.documents import Document
 from holdfast.store.money import billing, provider_troubles
@@ -23,77 +23,10 @@ from holdfast.store.views import reads
 from holdfast.store.views.events import Event, RunStanding
 from holdfast.store.views.reads import Noted, Story, TaskDetail
 
-REQUESTS = {
-    "accepted:never_done": "first run",
-    "accepted:after_failed": "retry after a failure",
-    "accepted:after_cancelled": "retry after a cancellation",
-    "accepted:forced": "repeated on request",
-    "accepted:follow_up": "started by an action",
-    "accepted:imported": "imported",
-    "accepted:delete": "deleted",
-    "superseding:edited": "a passage was edited",
-    "superseding:changed": "content or options changed; the earlier request is superseded",
-    "duplicate:in_progress": "rejected as a duplicate: the same work is already queued or running",
-    "unchanged:same_content_and_options": "nothing to do: already done with the same content and options",
-    "takeover:stuck_queued": "taken over: it was queued and its lane made no progress",
-    "takeover:stuck_running": "taken over: it was running and its worker had stopped responding",
-    "refused:generation_mismatch": "rejected: the caller expected a different generation",
-}
-SKIPS = {
-    "stale_generation": "a newer generation was requested",
-    "finished": "it was already finished",
-    "cancelled": "it was cancelled",
-    "lock_held": "a live worker holds it",
-    "exhausted": "it has no attempts left",
-    "unknown": "there is no such task",
-    "not_due": "it is not due yet",
-    "unsupported": "this worker's release does not support it",
-}
-RELEASES = {
-    "draining": "the worker was stopping",
-    "lease_lost": "it might no longer own the task",
-    "database_unavailable": "the database was unreachable",
-}
-FENCES = {
-    "stale_generation": "a newer generation is current",
-    "stale_epoch": "another worker holds the task now",
-    "run_success": "the run had already succeeded",
-    "run_failed": "the run had already failed",
-    "run_cancelled": "the run was cancelled",
-    "run_superseded": "a newer request had superseded the run",
-    "gone": "it was deleted",
-}
-EDITS = {
-    "text": "edited a passage{}",
-    "off": "turned a passage{} off",
-    "on": "turned a passage{} on",
-    "restored": "restored the original of a passage{}",
-}
-# A caller that needs no key has no name.
-ACTORS = {"api:loopback": "someone on this machine"}
-LOSSES = {
-    "lease_expired": "{} stopped responding while working on {} (lease expired)",
-    "worker_died": "the worker of {} died while working on {}",
-    "process_died": "{} died while working on {}",
-    "overran": "{} did not finish {} within the hard time limit",
-}
-WAITS = {
-    "budget": "its budget",
-    "rate": "the provider's rate limit",
-    "intent": "another worker that is already paying for the same input",
-    "parked": "someone to resolve a parked order",
-    "provider": "the provider, which could not be reached",
-    "parser": "the provider of its parser, which could not be reached",
-    "documents": "documents that are not ready yet",
-    "recovery": "a delayed retry, because its worker was lost several times in a row",
-}
-# The waits for a provider that does not respond.
-UNREACHED = frozenset({"provider", "parser"})
-
 
 def wait(reason: str | None) -> str:
     """What a task waits for."""
-    return WAITS.get(reason or "", reason or "its scheduled time")
+    return journal_phrases.WAITS.get(reason or "", reason or "its scheduled time")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +44,7 @@ def waiting(standing: RunStanding | None) -> Waiting | None:
         return None
     waits, trouble = standing.waits, standing.trouble
     until = waits.until if waits is not None else None
-    if trouble is not None and (waits is None or waits.reason in UNREACHED):
+    if trouble is not None and (waits is None or waits.reason in journal_phrases.UNREACHED):
         return Waiting(
             "provider", f"Waiting for the {trouble.sentence}.{_next_try(until, standing.now)}", until
         )
@@ -123,19 +56,26 @@ def _next_try(until: float | None, now: float) -> str:
     return f" Next attempt in {formatting.span(left)}." if left > 0 else ""
 
 
+def _is_guarded(kind: str | None) -> bool:
+    """True for the kind of a guarded Celery task, which is its name; the dot tells it from other kinds."""
+    return kind is not None and "." in kind
+
+
 def of_request(reason: str, actor: str | None, kind: str | None = subjects.INDEX) -> str:
     """What became of a request for work of this kind, and who made it."""
     if reason == "accepted:never_done" and kind == subjects.INDEX:
         sentence = "first indexing"
+    elif reason == "superseding:changed" and _is_guarded(kind):
+        sentence = "called with other arguments; the earlier call is superseded"
     elif reason.startswith("refused:over_budget"):
         sentence = f"rejected: the budget of the {reason.rpartition(':')[2]} is used up"
     elif reason.startswith("refused:unpriced"):
         sentence = "rejected: the model has no known price, and its budget has a hard limit"
     else:
-        sentence = REQUESTS.get(reason, reason.replace("_", " ").replace(":", ": "))
+        sentence = journal_phrases.REQUESTS.get(reason, reason.replace("_", " ").replace(":", ": "))
     if reason.endswith(":edited"):
-        return f"{sentence} by {ACTORS.get(actor or '', actor) or 'someone'}"
-    return f"{sentence} (requested by {ACTORS.get(actor, actor)})" if actor else sentence
+        return f"{sentence} by {journal_phrases.ACTORS.get(actor or '', actor) or 'someone'}"
+    return f"{sentence} (requested by {journal_phrases.ACTORS.get(actor, actor)})" if actor else sentence
 
 
 def names(story: Story) -> dict[int, str]:
@@ -148,6 +88,8 @@ def _named(tasks: Sequence[TaskDetail]) -> Iterator[tuple[TaskDetail, str]]:
     phase = -1
     for each in tasks:
         name = "the plan" if each.task.phase > phase else f"slice {each.task.ordinal}"
+        if each.lane == GUARDED_LANE:
+            name = "the task"
         phase = each.task.phase
         yield each, f"{name} of phase {phase + 1}" if phase else name
 
@@ -165,7 +107,7 @@ def of(
     if noted.reason.startswith("fenced_out:"):
         cause = noted.reason.partition(":")[2]
         late = noted.verb.replace("_", " ")
-        reason = FENCES.get(cause, cause)
+        reason = journal_phrases.FENCES.get(cause, cause)
         return f"a late {late} by {who} was rejected: {reason}; nothing was written (fenced out)"
     match noted.verb:
         case Verb.REQUEST:
@@ -185,7 +127,9 @@ def of(
             return f"{who} finished {task}" + (", the last of its phase" * (noted.reason == "phase_done"))
         case Verb.PUBLISH:
             publisher = "the background sweep" if noted.reason == "mended" else who
-            return f"{publisher} published the generation"
+            return f"{publisher} " + (
+                "finished the task" if _is_guarded(kind) else "published the generation"
+            )
         case Verb.FAIL:
             return f"the run failed: {noted.reason}" + (f" ({data['message']})" if "message" in data else "")
         case _:
@@ -195,10 +139,11 @@ def of(
 def _hand_over(noted: Noted | Event, who: str, task: str) -> str:
     match noted.verb:
         case Verb.EXPIRE:
-            how = LOSSES.get(noted.reason, LOSSES["lease_expired"]).format(who, task)
+            losses = journal_phrases.LOSSES
+            how = losses.get(noted.reason, losses["lease_expired"]).format(who, task)
             return f"{how}; it is queued again"
         case Verb.RELEASE:
-            return f"{who} released {task}: {RELEASES.get(noted.reason, noted.reason)}"
+            return f"{who} released {task}: {journal_phrases.RELEASES.get(noted.reason, noted.reason)}"
         case Verb.PUT_BACK:
             return f"{who} paused {task}, waiting for {wait(noted.reason)}"
         case Verb.RESEND:
@@ -206,7 +151,8 @@ def _hand_over(noted: Noted | Event, who: str, task: str) -> str:
         case Verb.DOUBT | Verb.VOID | Verb.PARK | Verb.RESOLVE:
             return _of_order(noted)
         case Verb.SKIP:
-            return f"{who} skipped a message for {task}: {SKIPS.get(noted.reason, noted.reason)}"
+            why = journal_phrases.SKIPS.get(noted.reason, noted.reason)
+            return f"{who} skipped a message for {task}: {why}"
         case _:
             return _rare(noted, who)
 
@@ -246,7 +192,8 @@ def _rare(noted: Noted | Event, who: str) -> str:
         case Verb.EDIT:
             page = (noted.data or {}).get("page")
             where = f" on page {page}" if page else ""
-            return f"{ACTORS.get(who, who)} {EDITS.get(noted.reason, 'edited a passage{}').format(where)}"
+            edited = journal_phrases.EDITS.get(noted.reason, "edited a passage{}").format(where)
+            return f"{journal_phrases.ACTORS.get(who, who)} {edited}"
         case Verb.IMPORT:
             return "imported as published" if noted.reason == "active" else "imported as not indexed"
         case Verb.REPAIR:
@@ -292,8 +239,10 @@ def visible(head: Head) -> str:
     if head.deleted:
         return f"it was deleted by generation {head.generation}"
     if not head.visible:
-        return "nothing is published yet"
+        return f"nothing is {'done' if _is_guarded(head.kind) else 'published'} yet"
     seen = "searchable" if head.kind == subjects.INDEX else "published"
+    if _is_guarded(head.kind):
+        seen = "done"
     if head.published_generation == head.generation:
         return f"generation {head.generation} is {seen}"
     return f"generation {head.published_generation} stays {seen}, generation {head.generation} was requested"

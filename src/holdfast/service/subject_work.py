@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from holdfast.core import subjects
 from holdfast.core.errors import BadRequestError, ConflictError, NotFoundError
 from holdfast.core.records import Ask, Fenced, Head, Outcome, RequestResult
-from holdfast.core.states import Disposition, Lane, Status
+from holdfast.core.states import GUARDED_LANE, Disposition, Lane, Status
 from holdfast.engine.engine import Engine
 from holdfast.service import explanations
 from holdfast.service.explanations import Advice
 from holdfast.service.requests import RequestContext
 from holdfast.store.follow_ups import follow_up_retries
+from holdfast.store.guarded import messages
 from holdfast.store.library import documents
 from holdfast.store.library.documents import Document
 from holdfast.store.money import billing, provider_troubles
@@ -101,13 +102,27 @@ class SubjectWork:
         if last is None or not last.pipeline:
             return None
         most = last.max_cost if wish.max_cost is None else wish.max_cost
+        ask = replace(last, force=force, actor=wish.actor, max_cost=most)
+        if ask.lane == GUARDED_LANE:
+            return self._retry_guarded(ask, head)
         answer = requests.request(
             self._db,
-            replace(last, force=force, actor=wish.actor, max_cost=most),
+            ask,
             run_id=self._engine.host.token(),
             patience=self._engine.parts.patience,
         )
         self._engine.wake({last.lane: int(answer.created)})
+        return answer
+
+    def _retry_guarded(self, ask: Ask, head: Head) -> RequestResult:
+        """A call of a guarded task is made again with its message; without one it would never start."""
+        host, patience = self._engine.host, self._engine.parts.patience
+        answer = messages.request_again(
+            self._db, ask, head.run_id or "", celery_id=host.token(), patience=patience
+        )
+        if answer is None:
+            message = f"the call of {head.subject} is not stored any more; call the task in its application"
+            raise ConflictError(message, code="nothing_to_retry")
         return answer
 
     def _retry_follow_up(self, wish: RequestContext, head: Head) -> RequestResult:

@@ -8,7 +8,7 @@ from fastapi import Request
 from fastapi.responses import Response
 
 from holdfast.bootstrap import AppServices
-from holdfast.core.states import LANE_RANK
+from holdfast.core.states import GUARDED_LANE, LANE_RANK
 from holdfast.service.access import Scope
 from holdfast.service.records import LaneCount, Lease, Worker
 from holdfast.web import dashboard, rendering, warnings
@@ -56,6 +56,8 @@ def operations(request: Request, services: Services, who: rendering.Who) -> Resp
     whole = who.may(Scope.ADMIN)
     known = dashboard.crew(services)
     counted = services.operations.lanes() if whole else _mine(services.operations.live_counts(who.tenant))
+    # Guarded tasks run in the workers of their application, so that most installations have none.
+    lanes = [*LANE_RANK, *(lane for lane in (GUARDED_LANE,) if lane in counted)]
     totals: Counter[str] = Counter()
     for each in known:
         totals.update(each.counts)
@@ -72,8 +74,8 @@ def operations(request: Request, services: Services, who: rendering.Who) -> Resp
         health=dashboard.health(services, known, len(needed)),
         concerns=needed,
         posts=[Post(each, _of(each, held)) for each in known] if whole else (),
-        lanes=[counted.get(lane, LaneCount(lane)) for lane in LANE_RANK],
-        depths={lane: [said for _, of, said in depths if of == lane] for lane in LANE_RANK},
+        lanes=[counted.get(lane, LaneCount(lane)) for lane in lanes],
+        depths={lane: [said for _, of, said in depths if of == lane] for lane in lanes},
         held=held,
         totals=[(label, totals[name]) for name, label in COUNTED.items() if totals[name]] if whole else [],
         refusals=dashboard.refusals(services, who),

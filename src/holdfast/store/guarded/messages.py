@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import BindParameter, Double, Row, bindparam, case, exists, func, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from holdfast.core import decide
+from holdfast.core import decide, keys
 from holdfast.core.records import Ask, Claim, Fenced, Landed, Outcome, RequestResult
 from holdfast.core.states import GUARDED_LANE, LIVE, Status, TaskState, Verb
 from holdfast.store.base import journal, rows
@@ -101,6 +101,21 @@ def request(
 ) -> RequestResult:
     """The result of the request; its message is stored if it is new."""
     return db.write("request", lambda tx: answer(tx, ask, message, timing, run_id=run_id, patience=patience))
+
+
+def request_again(
+    db: Database, ask: Ask, last_run: str, *, celery_id: str, patience: decide.SilenceLimits
+) -> RequestResult | None:
+    """The call of an earlier run is made again, under a new id; the sweep of its application publishes it.
+
+    None if the message of that run is not there any more.
+    """
+    last = of_run(db, last_run)
+    if last is None:
+        return None
+    message = dataclasses.replace(last, celery_id=celery_id, expires_at=None)
+    run_id = keys.celery_run(celery_id, message.task_name)
+    return request(db, ask, message, Timing(publish_after=0.0), run_id=run_id, patience=patience)
 
 
 @dataclass(frozen=True, slots=True)
