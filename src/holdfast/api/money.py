@@ -130,6 +130,7 @@ class EstimateShape(Shape):
     """What it would cost, in US dollars: `tokens` in `calls` are to be paid, the others are known already.
 
     `cost` is null when no price is known for the model; `unpriced_calls` are not in it.
+    `calls_between`, the fewest and the most, is of jobs whose later phases depend on answers; else null.
     `documents` would be done, of which `unknown` have no text that is known yet and count as nothing. `exact`
     is false for a sample and for text that had to be put together again; `estimated_from` says what was
     looked at. `fingerprint` identifies what was estimated: pass it as `estimate` with the request, which is
@@ -139,6 +140,7 @@ class EstimateShape(Shape):
     documents: int
     unknown: int
     calls: int
+    calls_between: tuple[int, int] | None
     tokens: int
     cost: float | None
     unpriced_calls: int
@@ -158,6 +160,7 @@ class EstimateShape(Shape):
             documents=estimate.documents,
             unknown=estimate.unknown,
             calls=forecast.calls,
+            calls_between=estimate.calls_between,
             tokens=forecast.tokens,
             cost=None if forecast.price is None else dollars(forecast.price),
             unpriced_calls=forecast.unpriced_calls,

@@ -170,9 +170,12 @@ def _estimated(estimate: Estimate) -> str:
     about = "" if estimate.exact else "about "
     unknown = f"; {estimate.unknown} not read yet and not included" if estimate.unknown else ""
     price = formatting.paid(forecast.cost, forecast.unpriced_calls)
+    calls = formatting.count(forecast.calls, "call")
+    if estimate.calls_between is not None:
+        calls += f" ({estimate.calls_between[0]} to {estimate.calls_between[1]})"
     return (
         f"{about}{price} for {formatting.count(estimate.documents, 'document')}: "
-        f"{forecast.tokens} tokens in {formatting.count(forecast.calls, 'call')} to {estimate.model}; "
+        f"{forecast.tokens} tokens in {calls} to {estimate.model}; "
         f"{formatting.count(forecast.known_calls, 'call')} reused{unknown} "
         f"(based on {estimate.estimated_from}, prices of {estimate.prices})"
     )

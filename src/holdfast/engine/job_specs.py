@@ -41,6 +41,14 @@ class JobEstimate:
     check: Callable[[], None] = field(repr=False, default=lambda: None)
 
 
+@dataclass(frozen=True, slots=True)
+class EstimatedCalls:
+    """The calls of a job with phases: those of the first are certain, of the later ones expected."""
+
+    certain: Sequence[Call]
+    expected: Sequence[Call]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSpec:
     """How a kind is requested, priced and shown.
@@ -72,7 +80,7 @@ class JobSpec:
     prompts: int = 1
     stages: tuple[str, ...] = ()
     estimate: Callable[[Mapping[str, Any], Sequence[str], Model | None], Sequence[Call]] | None = None
-    estimate_job: Callable[[JobEstimate], Sequence[Call]] | None = None
+    estimate_job: Callable[[JobEstimate], Sequence[Call] | EstimatedCalls] | None = None
     most_calls: Callable[[Mapping[str, Any]], int | None] | None = None
     result: Parameters | None = None
     table: Callable[[Mapping[str, Any], Mapping[str, Any]], Mapping[str, Any]] | None = None

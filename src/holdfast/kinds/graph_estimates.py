@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.core.errors import WorkError
-from holdfast.engine.job_specs import JobEstimate
+from holdfast.engine.job_specs import EstimatedCalls, JobEstimate
 from holdfast.engine.models import Model
 from holdfast.kinds import (
     graph_answers,
@@ -177,8 +177,8 @@ class GraphEstimate:
         self.embedded([(by, "\n".join(said[key])) for by, key in zip(embedders, keys, strict=True)])
 
 
-def calls_of(estimate: JobEstimate) -> list[Call]:
-    """The calls of a job, as far as they can be told before it runs."""
+def calls_of(estimate: JobEstimate) -> EstimatedCalls:
+    """The calls of a job, as far as they can be told before it runs; certain are those that read windows."""
     params: Mapping[str, Any] = estimate.params
     model = model_calls.required(estimate.model)
     graph = GraphEstimate(estimate.db, estimate.tenant, model, estimate.check)
@@ -189,6 +189,7 @@ def calls_of(estimate: JobEstimate) -> list[Call]:
         windows += graph_extraction.windows_of(chunks, document, version)
     rules = ExtractionRules(tuple(params["entity_types"]), str(params["notes"]))
     mentions = graph.windows(windows, rules, int(params["gleanings"]))
+    certain = len(graph.calls)
     groups: Sequence[Sequence[str]] = ()
     if params["merge_names"] and not model.stand_in:
         groups = graph.same(Assembly(mentions))
@@ -198,7 +199,7 @@ def calls_of(estimate: JobEstimate) -> list[Call]:
     while listed := assembly.of_level(level):
         graph.reports(assembly, listed, said, str(params["notes"]))
         level += 1
-    return graph.calls
+    return EstimatedCalls(graph.calls[:certain], graph.calls[certain:])
 
 
 def _nodes(graph: GraphEstimate, assembly: Assembly) -> dict[str, tuple[str, str]]:

@@ -33,7 +33,7 @@ from holdfast.documents.parse.parser import Parser
 from holdfast.documents.parse.pool import Parsers, ParsersBusyError
 from holdfast.documents.parse.records import Format
 from holdfast.engine.engine import Engine
-from holdfast.engine.job_specs import JobEstimate, JobSpec
+from holdfast.engine.job_specs import EstimatedCalls, JobEstimate, JobSpec
 from holdfast.engine.kinds import Supplies
 from holdfast.engine.models import Model
 from holdfast.engine.ready_documents import Passage, ReadyDocument
@@ -64,6 +64,8 @@ MOST_TEXT_CHUNKS = 100_000
 # Of a job that is estimated as a whole, within a time limit.
 MOST_TIMED_CHUNKS = 2000
 GROUP = 2000
+# By what share the calls of later phases may be more or fewer than expected.
+SPREAD = 1 / 3
 SMALL_TEXT = 256 * 1024
 _PLAIN = frozenset({Format.TEXT, Format.MARKDOWN})
 
@@ -82,6 +84,8 @@ class Estimate:
     prices: str
     exact: bool
     estimated_from: str
+    # Between how many calls a job takes whose later phases depend on answers; None for any other.
+    calls_between: tuple[int, int] | None = None
     # Of the steps of a flow, by name; what several ask counts for the first.
     steps: Mapping[str, Forecast] = field(default_factory=dict)
 
@@ -307,19 +311,24 @@ class Estimating:
         looked = [(each.document, each.head_id, each.generation) for each in sample]
         whole_job = JobEstimate(tenant, collection.id, params, looked, model, self._engine.db, clock.check)
         calls = () if spec.estimate_job is None else spec.estimate_job(whole_job)
+        planned = calls if isinstance(calls, EstimatedCalls) else EstimatedCalls(calls, ())
         chunks, every = (sum(each.chunks for each in some) for some in (sample, sources))
-        forecast, foresight = Forecast(), self._foresight(tenant)
-        for start in range(0, len(calls), GROUP):
-            clock.check()
-            forecast += foresight.of(calls[start : start + GROUP])
-        forecast = forecast.times(every / chunks if chunks else 1.0)
+        foresight, factor = self._foresight(tenant), every / chunks if chunks else 1.0
+        certain, expected = (
+            _added_up(foresight, part, clock).times(factor) for part in (planned.certain, planned.expected)
+        )
+        forecast = certain + expected
         chosen = replace(self._collections.choices(collection), model=model.name if model is not None else "")
         tally = _Tally(len(sources), len(sources), chunks=every, exact=False, forecast=forecast)
         whole = len(sample) == len(sources)
         sentence = (
             f"{len(sample)} documents" if whole else f"a sample of {len(sample)} of {len(sources)} documents"
         )
-        return self._estimate(tally, chosen, sentence)
+        estimate = self._estimate(tally, chosen, sentence)
+        if not expected.calls:
+            return estimate
+        least, most = (certain.calls + round(expected.calls * part) for part in (1 - SPREAD, 1 + SPREAD))
+        return replace(estimate, calls_between=(least, most))
 
     def of_action(self, tenant: str, collection_id: str, options: Mapping[str, Any]) -> Estimate:
         """What an action with these checked options would cost on every document that is ready now."""
@@ -472,6 +481,15 @@ def _scaled(tally: _Tally, size: estimates.Size) -> _Tally:
         exact=False,
         forecast=tally.forecast.times(factor),
     )
+
+
+def _added_up(foresight: Foresight, calls: Sequence[Call], clock: EstimateClock) -> Forecast:
+    """What the calls cost in addition to those before, looked up in groups."""
+    forecast = Forecast()
+    for start in range(0, len(calls), GROUP):
+        clock.check()
+        forecast += foresight.of(calls[start : start + GROUP])
+    return forecast
 
 
 def _bounded(estimate: Estimate, most: int | None) -> Estimate:

@@ -291,7 +291,8 @@ function words(form, told) {
   const runs = form.dataset.nested === "sort" ? `Runs now on ${documents} that ${told.documents === 1 ? "is" : "are"} ready. ` : "";
   const more = told.cost !== null && told.unpriced_calls ? ` + ${told.unpriced_calls.toLocaleString("en")} unpriced call${told.unpriced_calls === 1 ? "" : "s"}` : "";
   const price = told.cost === null ? `unpriced (${told.model} has no known price)` : about + money(told.cost) + more;
-  return `${runs}${price} for ${documents}: ${count(told.calls, "paid call")}, ${told.reused_calls.toLocaleString("en")} reused.`;
+  const between = told.calls_between ? ` (${told.calls_between.map((each) => each.toLocaleString("en")).join(" to ")})` : "";
+  return `${runs}${price} for ${documents}: ${count(told.calls, "paid call")}${between}, ${told.reused_calls.toLocaleString("en")} reused.`;
 }
 
 async function estimate(form) {
