@@ -48,6 +48,8 @@ LONG = (
     ("tests/money/test_5_budget_races.py", "a_death_at"),
     ("tests/money/test_5_budget_races.py", "of_its_own", "anywhere"),
     ("tests/money/test_5_budget_races.py", "of_its_own", "sqlite"),
+    ("tests/examples/test_examples.py", "fastapi"),
+    ("tests/examples/test_examples.py", "flask"),
     ("tests/guard/test_processes.py", "killed_process", "rabbitmq"),
     ("tests/guard/test_processes.py", "frozen", "redis"),
     ("tests/guard/test_processes.py", "chord", "redis"),

@@ -123,3 +123,15 @@ def test_the_database_may_be_that_of_an_engine(application, theirs):
     guard.close()
     with pytest.raises(BadRequestError, match="a guard takes database=, which is a URL, or engine="):
         Guard(application.celery, database=theirs)
+
+
+def test_two_requests_in_one_transaction_are_one_run(application, theirs):
+    """The second sees the first, which nobody else can see yet: it gets the same AsyncResult."""
+
+    @application.guard.task("report:{n}")
+    def build(n): ...
+
+    with theirs.begin() as connection:
+        first, second = build.request(1, using=connection), build.request(1, using=connection)
+    assert (first.disposition, second.disposition) == ("accepted", "duplicate")
+    assert first.result.id == second.result.id

@@ -236,10 +236,13 @@ class Guard:
         age = messages.since_success(self.runtime().db, ask)
         return age is not None and age > once
 
-    def celery_id_of(self, run_id: str | None) -> str | None:
-        """Celery's id of a run, if its message is known."""
-        message = None if run_id is None else messages.of_run(self.runtime().db, run_id)
-        return None if message is None else message.celery_id
+    def celery_id_of(self, run_id: str, *, using: Any = None) -> str | None:
+        """Celery's id of a run, if its message is known; it may have been requested in that transaction."""
+        db = self.runtime().db
+        if using is None:
+            return messages.celery_id(db.first, run_id)
+        with transactions.borrowed(db, using) as tx:
+            return messages.celery_id(tx.one, run_id)
 
     def publish_soon(self, run_id: str) -> None:
         """The sweep publishes the message of the run."""

@@ -134,8 +134,8 @@ class GuardedTask(Task):  # type: ignore[misc]  # Celery has no types
             # Others wait for a result under this id: its delivery answers with that of the run in its way.
             self.publish(call, celery_id, producer=producer, headers={outgoing.JOIN_HEADER: answer.run_id})
             return Requested.of(answer, self.AsyncResult(celery_id))
-        first = self.holdfast_guard.celery_id_of(answer.run_id) or celery_id
-        return Requested.of(answer, self.AsyncResult(first))
+        first = answer.run_id and self.holdfast_guard.celery_id_of(answer.run_id, using=using)
+        return Requested.of(answer, self.AsyncResult(first or celery_id))
 
     def ask(
         self, call: OutgoingCall, message: TaskMessage, timing: Timing, *, using: Any = None

@@ -7,7 +7,7 @@ dies in between, the message is published again later. A message too many is har
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -200,6 +200,12 @@ def of_run(db: Database, run_id: str) -> TaskMessage | None:
     """The message of a run; None if it has none, or its history was pruned."""
     row = db.first(OF_RUN, {"run_id": run_id})
     return None if row is None else _message(row)
+
+
+def celery_id(first: Callable[..., Row[Any] | None], run_id: str) -> str | None:
+    """Celery's id of a run, read by `first`, which answers the row of a statement; None without a message."""
+    row = first(OF_RUN, {"run_id": run_id})
+    return None if row is None else str(row.celery_id)
 
 
 def _message(row: Row[Any]) -> TaskMessage:
