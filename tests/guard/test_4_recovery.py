@@ -7,6 +7,7 @@ from sqlalchemy import bindparam, text, update
 
 from holdfast.core.errors import StoreUnavailableError
 from holdfast.guard import deliveries, subjects
+from holdfast.guard.outgoing import OutgoingCall
 from holdfast.store.base.schema import tasks
 from holdfast.store.guarded import messages
 from holdfast.store.protocol import claims
@@ -209,3 +210,25 @@ def test_two_applications_publish_only_what_they_know(application, database_url)
         assert result.get(timeout=10, interval=0.02) == 7
     other.close()
     assert subjects.kind_of("build") == "task.build"
+
+
+def test_a_request_whose_response_was_lost_leaves_a_claimed_task_alone(application):
+    """It committed, a worker claimed the task, and only then was the request tried again."""
+
+    @application.guard.task("report:{n}")
+    def build(n): ...
+
+    call = OutgoingCall((7,), {}, {})
+    message = call.message("an-id", build.name, "json")
+    names = {"run_id": subjects.run_id("an-id", build.name), "patience": application.guard.silence}
+    ask, db = application.guard.ask_of(build, call), application.guard.runtime().db
+    assert messages.request(db, ask, message, messages.Timing(), **names).created
+    claimed = _claim(application, build, names["run_id"])
+
+    def again(tx):
+        tx.again = True
+        return messages.answer(tx, ask, message, messages.Timing(), **names)
+
+    assert db.write("request", again).created
+    held = messages.held(db, names["run_id"])
+    assert (held.task_id, held.epoch) == (claimed.task_id, claimed.epoch)

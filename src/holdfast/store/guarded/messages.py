@@ -67,7 +67,8 @@ _new_message = (
 _delay: BindParameter[float] = bindparam("b_delay", type_=Double())
 _schedule = (
     update(tasks)
-    .where(tasks.c.run_id == bindparam("b_run"), tasks.c.ordinal == 0)
+    # Only a task that nobody has claimed: after a lost response this is tried again, perhaps after a claim.
+    .where(tasks.c.run_id == bindparam("b_run"), tasks.c.ordinal == 0, tasks.c.epoch == 0)
     .values(
         state=case((_delay > 0, literal(TaskState.WAITING)), else_=literal(TaskState.QUEUED)),
         waiting_for=case((_delay > 0, "eta"), else_=None),
