@@ -1,11 +1,13 @@
 """What is lost comes back: messages, processes and workers."""
 
+import contextlib
 import threading
 
 import pytest
 from sqlalchemy import bindparam, text, update
 
 from holdfast.core.errors import StoreUnavailableError
+from holdfast.core.isolation import SomeFailedError
 from holdfast.guard import deliveries, subjects
 from holdfast.guard.outgoing import OutgoingCall
 from holdfast.store.base.schema import tasks
@@ -232,3 +234,26 @@ def test_a_request_whose_response_was_lost_leaves_a_claimed_task_alone(applicati
     assert db.write("request", again).created
     held = messages.held(db, names["run_id"])
     assert (held.task_id, held.epoch) == (claimed.task_id, claimed.epoch)
+
+
+def test_a_message_that_cannot_be_published_stops_no_other(application):
+    """One cannot be read and fails its run, one names a queue that does not exist; the third is published."""
+
+    @application.guard.task("report:{n}")
+    def build(n):
+        return n
+
+    torn, lost, good = (build.request_async((n,), countdown=3) for n in range(3))
+    body = "UPDATE holdfast_messages SET body = :body WHERE run_id = :run"
+    call = OutgoingCall((1,), {}, {"queue": "nowhere"}).message("x", build.name, "json")
+    for run_id, value in ((torn.run_id, "{}"), (lost.run_id, call.body)):
+        _change(application, text(body), {"body": value, "run": run_id})
+    application.celery.conf.task_create_missing_queues = False
+    _change(application, text("UPDATE holdfast_tasks SET due_at = due_at - 5 - id"))
+    with application.worker(), contextlib.suppress(SomeFailedError):
+        application.sweep()
+    with application.worker():
+        assert good.result.get(timeout=10, interval=0.02) == 2
+    end = messages.end_of(application.guard.runtime().db, torn.run_id)
+    assert (end.status, end.error_code) == ("failed", "bad_message")
+    assert messages.end_of(application.guard.runtime().db, lost.run_id).status == "queued"

@@ -2,10 +2,13 @@
 
 import logging
 from collections.abc import Mapping
+from functools import partial
 
-from kombu.exceptions import OperationalError
+from kombu.exceptions import KombuError, OperationalError
 
+from holdfast.core import isolation
 from holdfast.guard import outgoing
+from holdfast.guard.outgoing import OutgoingCall
 from holdfast.guard.task import GuardedTask
 from holdfast.store.base.database import Database
 from holdfast.store.guarded import messages
@@ -15,34 +18,48 @@ log = logging.getLogger(__name__)
 
 
 def publish_due(db: Database, tasks: Mapping[str, GuardedTask]) -> int:
-    """The messages of these tasks that are due were published; how many.
+    """The messages of these tasks that are due were published; how many. One bad message stops no other.
 
-    A message that the broker does not take is tried again in the next rounds.
+    A message that the broker does not take is tried again in the next rounds, one that cannot be read ends
+    its run. SomeFailedError names those that could not be published for another reason: they are tried again
+    when they are due again.
     """
     if not tasks or not messages.has_work(db):
         return 0
-    names, published = sorted(tasks), 0
-    for due in messages.take_due(db, names):
-        if due.expired:
-            messages.end(
-                db, due.run_id, code="expired", message="no worker took it before it expired", cancelled=True
-            )
-        elif _publish(tasks[due.message.task_name], due):
-            published += 1
-        else:
-            messages.publish_soon(db, due.run_id)
-    for due in messages.take_reports(db, names):
-        if _publish(tasks[due.message.task_name], due):
-            published += 1
-        else:
-            messages.report(db, due.run_id)
-    return published
+    names = sorted(tasks)
+    due = [partial(_start, db, tasks, each) for each in messages.take_due(db, names)]
+    due += [partial(_report, db, tasks, each) for each in messages.take_reports(db, names)]
+    return isolation.for_each(due, lambda act: act(), name=lambda act: act.args[2].message.task_name)
 
 
-def _publish(task: GuardedTask, due: DueMessage) -> bool:
-    headers = {outgoing.RUN_HEADER: due.run_id}
+def _start(db: Database, tasks: Mapping[str, GuardedTask], due: DueMessage) -> int:
+    if due.expired:
+        said = "no worker took it before it expired"
+        messages.end(db, due.run_id, code="expired", message=said, cancelled=True)
+        return 0
     try:
-        task.publish(outgoing.call_of(due.message), due.message.celery_id, headers=headers)
+        call = outgoing.call_of(due.message)
+    except (KombuError, LookupError, TypeError, ValueError) as error:
+        said = f"its message cannot be read any more: {type(error).__name__}: {error}"
+        messages.end(db, due.run_id, code="bad_message", message=said)
+        log.warning("holdfast: run %s of %s has failed: %s", due.run_id, due.message.task_name, said)
+        return 0
+    if _publish(tasks[due.message.task_name], call, due):
+        return 1
+    messages.publish_soon(db, due.run_id)
+    return 0
+
+
+def _report(db: Database, tasks: Mapping[str, GuardedTask], due: DueMessage) -> int:
+    if _publish(tasks[due.message.task_name], outgoing.call_of(due.message), due):
+        return 1
+    messages.report(db, due.run_id)
+    return 0
+
+
+def _publish(task: GuardedTask, call: OutgoingCall, due: DueMessage) -> bool:
+    try:
+        task.publish(call, due.message.celery_id, headers={outgoing.RUN_HEADER: due.run_id})
     except (OperationalError, OSError) as error:
         log.warning("holdfast: %s was not published, trying again: %s", due.message.task_name, error)
         return False
