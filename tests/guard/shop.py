@@ -85,7 +85,7 @@ def pack(names):
     return _work("+".join(sorted(names)), 0.0)
 
 
-@app.task(acks_late=True, reject_on_worker_lost=True, name="tests.guard.shop.plain")
+@app.task(acks_late=True, reject_on_worker_lost=True, name="tests.guard.shop.plain", shared=False)
 def plain(name, seconds=0.0):
     """The same without a guard."""
     _start(name)

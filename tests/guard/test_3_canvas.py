@@ -5,8 +5,11 @@ import threading
 
 import pytest
 from celery import chain, chord, group
-from celery.exceptions import MaxRetriesExceededError
+from celery.exceptions import MaxRetriesExceededError, Reject
+from celery.utils.time import maybe_make_aware
 
+from holdfast.guard import outgoing
+from holdfast.store.guarded import messages
 from tests.guard.application import until
 
 
@@ -196,3 +199,87 @@ def test_eager_mode_runs_under_the_protocol(application):
     assert chain(add.s(1, 2), add.s(3)).apply_async().get() == 6
     assert flaky.delay().get() == 1
     assert len(calls) == 3
+
+
+def test_a_time_without_a_zone_is_read_as_celery_reads_it(on_sqlite):
+    """In UTC, whatever the zone of the application: the worker would discard the message otherwise."""
+    on_sqlite.celery.conf.timezone = "America/New_York"
+    later = dt.datetime.now(dt.UTC).replace(tzinfo=None) + dt.timedelta(minutes=10)
+    call = outgoing.OutgoingCall((), {}, {"eta": later, "expires": later})
+    assert 590 < call.delay < 610
+    assert call.expires_at == maybe_make_aware(later, on_sqlite.celery.timezone).timestamp()
+
+
+def test_a_message_that_is_requested_twice_is_one_run(application):
+    """An unguarded predecessor in a chain was delivered again: its successor has the same id as before."""
+    add, _, calls = _tasks(application)
+    with application.worker():
+        for _ in range(2):
+            assert add.apply_async((1, 2), task_id="same").get(timeout=10, interval=0.02) == 3
+        assert add.request_async((5, 6), task_id="same").disposition == "duplicate"
+    assert calls == [(1, 2)]
+
+
+def test_a_retry_that_the_body_does_not_raise_is_made_all_the_same(application):
+    """By `throw=False`, or because the body catches every exception."""
+    seen = []
+
+    @application.guard.task(bind=True)
+    def quiet(self):
+        seen.append(("quiet", self.request.retries))
+        if not self.request.retries:
+            self.retry(countdown=0.05, throw=False)
+        return "done"
+
+    @application.guard.task(bind=True)
+    def greedy(self):
+        seen.append(("greedy", self.request.retries))
+        try:
+            if not self.request.retries:
+                raise self.retry(countdown=0.05)
+        except Exception as error:
+            raise ValueError("swallowed") from error
+        return "done"
+
+    with application.worker():
+        assert quiet.delay().get(timeout=10, interval=0.02) == "done"
+        assert greedy.delay().get(timeout=10, interval=0.02) == "done"
+    assert seen == [("quiet", 0), ("quiet", 1), ("greedy", 0), ("greedy", 1)]
+
+
+def test_a_rejected_message_is_a_failure(application):
+    """As Celery records it; with `once` it may be tried again."""
+
+    @application.guard.task("report:{n}", once=True)
+    def build(n):
+        raise Reject("no", requeue=False)
+
+    with application.worker():
+        requested = build.request(7)
+        until(lambda: _status(application, requested.run_id) == "failed")
+    assert build.request(7).disposition == "accepted"
+
+
+def _status(application, run_id):
+    return messages.end_of(application.guard.runtime().db, run_id).status
+
+
+def test_the_callbacks_of_a_duplicate_are_called(application):
+    """It joins the run under way under an id of its own."""
+    _, total, calls = _tasks(application)
+    go, started = threading.Event(), threading.Event()
+
+    @application.guard.task(name="sums.slow")
+    def slow(n):
+        started.set()
+        go.wait(10)
+        return [n]
+
+    with application.worker():
+        first = slow.delay(7)
+        assert started.wait(10)
+        second = slow.apply_async((7,), link=total.s())
+        assert second.id != first.id
+        go.set()
+        assert second.get(timeout=10, interval=0.02) == [7]
+        until(lambda: (7,) in calls)

@@ -1,15 +1,17 @@
 """What is lost comes back: messages, processes and workers."""
 
-import contextlib
 import threading
 
 import pytest
+from celery.exceptions import TaskRevokedError
+from kombu.exceptions import OperationalError
 from sqlalchemy import bindparam, text, update
 
-from holdfast.core.errors import StoreUnavailableError
+from holdfast.core.errors import SchemaError, StoreUnavailableError
 from holdfast.core.isolation import SomeFailedError
 from holdfast.guard import deliveries, subjects
 from holdfast.guard.outgoing import OutgoingCall
+from holdfast.guard.task import GuardedTask
 from holdfast.store.base.schema import tasks
 from holdfast.store.guarded import messages
 from holdfast.store.protocol import claims
@@ -237,23 +239,118 @@ def test_a_request_whose_response_was_lost_leaves_a_claimed_task_alone(applicati
 
 
 def test_a_message_that_cannot_be_published_stops_no_other(application):
-    """One cannot be read and fails its run, one names a queue that does not exist; the third is published."""
+    """One cannot be read and one does not fit its task any more; the third is published."""
 
     @application.guard.task("report:{n}")
     def build(n):
         return n
 
-    torn, lost, good = (build.request_async((n,), countdown=3) for n in range(3))
+    torn, strange, good = (build.request_async((n,), countdown=3) for n in range(3))
     body = "UPDATE holdfast_messages SET body = :body WHERE run_id = :run"
-    call = OutgoingCall((1,), {}, {"queue": "nowhere"}).message("x", build.name, "json")
-    for run_id, value in ((torn.run_id, "{}"), (lost.run_id, call.body)):
+    call = OutgoingCall((1, 2, 3), {}, {}).message("x", build.name, "json")
+    for run_id, value in ((torn.run_id, "{}"), (strange.run_id, call.body)):
         _change(application, text(body), {"body": value, "run": run_id})
-    application.celery.conf.task_create_missing_queues = False
     _change(application, text("UPDATE holdfast_tasks SET due_at = due_at - 5 - id"))
-    with application.worker(), contextlib.suppress(SomeFailedError):
+    with application.worker(), pytest.raises(SomeFailedError, match=r"1 of 3 failed; .*build: KeyError"):
         application.sweep()
     with application.worker():
         assert good.result.get(timeout=10, interval=0.02) == 2
-    end = messages.end_of(application.guard.runtime().db, torn.run_id)
-    assert (end.status, end.error_code) == ("failed", "bad_message")
-    assert messages.end_of(application.guard.runtime().db, lost.run_id).status == "queued"
+    db = application.guard.runtime().db
+    assert messages.end_of(db, strange.run_id).error_code == "bad_arguments"
+    with pytest.raises(TypeError):
+        strange.result.get(timeout=1)
+    assert messages.end_of(db, torn.run_id).status == "queued"  # another worker may be able to read it
+    _change(application, text("UPDATE holdfast_tasks SET due_at = due_at - 90000, look_again_at = 0"))
+    application.sweep()
+    assert messages.end_of(db, torn.run_id).error_code == "bad_message"
+    assert torn.result.state == "FAILURE"
+
+
+def test_a_spare_copy_that_expired_stops_no_execution(application):
+    """The run was taken in time; a copy that Celery discards later says nothing about it."""
+    starts, go = [], threading.Event()
+
+    @application.guard.task("report:{n}")
+    def build(n):
+        starts.append(n)
+        go.wait(10)
+        return n
+
+    with application.worker():
+        requested = build.request_async((7,), expires=1.0)
+        until(lambda: starts)
+        threading.Event().wait(1.1)
+        application.deliver_again(requested.run_id)
+        threading.Event().wait(0.3)
+        assert requested.result.state == "PENDING"
+        go.set()
+        assert requested.result.get(timeout=10, interval=0.02) == 7
+    assert starts == [7]
+
+
+def test_an_end_is_reported_until_celery_was_told(application):
+    """The process that publishes the report dies, or the broker loses it: it is published again."""
+
+    @application.guard.task("report:{n}")
+    def build(n): ...
+
+    requested = build.request_async((7,), expires=0.01)
+    _flush(application)
+    threading.Event().wait(0.05)
+    _change(application, MOVE_ON, {"s": 61.0})
+    application.sweep()  # cancelled as expired
+    application.sweep()  # and reported
+    assert _flush(application) == 1
+    _change(application, text("UPDATE holdfast_messages SET report_at = report_at - 61"))
+    with application.worker():
+        application.sweep()
+        with pytest.raises(TaskRevokedError):
+            requested.result.get(timeout=10, interval=0.02)
+    _change(application, text("UPDATE holdfast_messages SET report_at = report_at - 61"))
+    application.sweep()
+    assert _flush(application) == 0
+
+
+def test_a_broker_that_is_unreachable_for_a_moment_fails_no_retry(application, monkeypatch):
+    """The run is put back and its message stored: the sweep publishes it, and Celery sees a retry."""
+    seen = []
+
+    @application.guard.task(bind=True)
+    def flaky(self):
+        seen.append(self.request.retries)
+        if not self.request.retries:
+            monkeypatch.setattr(GuardedTask, "publish", away)
+            raise self.retry(countdown=0.1)
+        return "done"
+
+    real = GuardedTask.publish
+
+    def away(*_, **__):
+        monkeypatch.setattr(GuardedTask, "publish", real)
+        raise OperationalError("the broker is unreachable")
+
+    with application.worker():
+        result = flaky.delay()
+        until(lambda: result.state == "RETRY")
+        application.sweep_until(result.ready)
+    assert (seen, result.get()) == ([0, 1], "done")
+
+
+def test_a_database_that_is_not_migrated_yet_delays_the_task(application, monkeypatch):
+    """New workers may start before the migration has run."""
+
+    @application.guard.task("report:{n}")
+    def build(n):
+        return n
+
+    real, errors = application.guard.working_runtime, [SchemaError("run: holdfast migrate")]
+
+    def old(task):
+        if errors:
+            raise errors.pop()
+        return real(task)
+
+    monkeypatch.setattr(deliveries, "STORE_AWAY", 0.1)
+    monkeypatch.setattr(application.guard, "working_runtime", old)
+    with application.worker():
+        assert build.delay(7).get(timeout=10, interval=0.02) == 7

@@ -39,7 +39,7 @@ def test_a_document_shows_what_it_contains_and_what_it_lies_in(holdfast, papers)
         runtime.db.write("link", lambda tx: tx.execute(document_members.LINK, link))
     shown = json.loads(holdfast("documents", "show", box, "--json")[1])
     assert [(each["id"], each["name"]) for each in shown["children"]] == [(child, "ropes.txt")]
-    assert f"{box} (anchors.txt)" in holdfast("documents", "show", child)[1]
+    assert f"{box} (anchors.txt, queued)" in holdfast("documents", "show", child)[1]
 
 
 def test_a_file_is_indexed_under_an_external_id(holdfast, papers, tmp_path):

@@ -233,7 +233,7 @@ def test_files_are_described_and_search_filters_groups_and_pages(reader, api):
     page.check("input[name=group]")
     page.press("#filter", "Enter")
     page.wait_for_selector("text=20 documents")
-    page.click("nav[aria-label=Pages] >> text=Next")
+    page.click("nav[aria-label='Pages of hits'] >> text=Next")
     page.wait_for_selector("text=2 documents after the first 20")
     assert page.locator(".hits > li.card").count() == 2
 

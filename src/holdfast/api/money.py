@@ -140,7 +140,7 @@ class EstimateShape(Shape):
     documents: int
     unknown: int
     calls: int
-    calls_between: tuple[int, int] | None
+    calls_between: Annotated[list[int], Field(min_length=2, max_length=2)] | None
     tokens: int
     cost: float | None
     unpriced_calls: int
@@ -160,7 +160,7 @@ class EstimateShape(Shape):
             documents=estimate.documents,
             unknown=estimate.unknown,
             calls=forecast.calls,
-            calls_between=estimate.calls_between,
+            calls_between=None if estimate.calls_between is None else list(estimate.calls_between),
             tokens=forecast.tokens,
             cost=None if forecast.price is None else dollars(forecast.price),
             unpriced_calls=forecast.unpriced_calls,

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from celery import states
 from celery.exceptions import Ignore, Reject, Retry
+from kombu.exceptions import OperationalError
 
-from holdfast.core.errors import HoldfastError, StoreUnavailableError
+from holdfast.core.errors import HoldfastError, SchemaError, StoreUnavailableError
 from holdfast.core.records import Claim, RequestResult, Skipped
 from holdfast.core.states import LIVE, Disposition, Skip, Status
 from holdfast.engine.events import Done, Ending
@@ -45,7 +46,7 @@ def handle(task: "GuardedTask", request: Any, args: Sequence[Any], kwargs: Mappi
     delivery = TaskDelivery(task, request, args, kwargs)
     try:
         return delivery.handle()
-    except StoreUnavailableError as error:
+    except (StoreUnavailableError, SchemaError) as error:
         return delivery.come_again(STORE_AWAY, error.message)
 
 
@@ -113,6 +114,8 @@ class TaskDelivery:
         if answer.disposition is Disposition.REFUSED or answer.run_id is None:
             raise Reject(f"holdfast: the run was refused: {answer.reason}", requeue=False)
         log.info("holdfast: %s[%s] is a duplicate (%s)", self._task.name, self._request.id, answer.reason)
+        if answer.run_id == self._run_id:
+            raise Ignore("holdfast: another delivery of this message is under way")
         return self._join(answer.run_id)
 
     def _join(self, run_id: str) -> Any:
@@ -130,7 +133,11 @@ class TaskDelivery:
         match reason:
             case Skip.FINISHED | Skip.CANCELLED | Skip.STALE_GENERATION:
                 end = messages.end_of(self._runtime.db, self._run_id)
-                if end is None or end.status in LIVE or self._is_reported():
+                if end is None or end.status in LIVE:
+                    raise Ignore(f"holdfast: {reason}")
+                is_reported = self._is_reported()
+                messages.reported(self._runtime.db, self._run_id)
+                if is_reported:
                     raise Ignore(f"holdfast: {reason}")
                 return self._as_it_ended(end)
         # Another execution is under way, or the run is to be ended: the sweep sees to both.
@@ -185,12 +192,15 @@ class TaskDelivery:
             or not isinstance(self._execution.error, Retry | Ignore)
         ):
             return
-        self._task.publish(
-            outgoing.call_of(following),
-            self._request.id,
-            headers={outgoing.RUN_HEADER: self._run_id},
-            countdown=delay + outgoing.CLOCK_SLACK if delay else None,
-        )
+        try:
+            self._task.publish(
+                outgoing.call_of(following),
+                self._request.id,
+                headers={outgoing.RUN_HEADER: self._run_id},
+                countdown=delay + outgoing.CLOCK_SLACK if delay else None,
+            )
+        except (OperationalError, OSError) as error:
+            log.warning("holdfast: a retry of %s is left to the sweep: %s", self._task.name, error)
 
     def come_again(self, delay: float, reason: str, *, run_id: str | None = None, tries: int = 0) -> Any:
         """The same message is delivered again after a while; this delivery ends without a result."""
@@ -205,5 +215,10 @@ class TaskDelivery:
                 delay,
                 reason,
             )
-        self._task.publish(self._call(), self._request.id, headers=headers, countdown=delay)
+        try:
+            self._task.publish(self._call(), self._request.id, headers=headers, countdown=delay)
+        except (OperationalError, OSError) as error:
+            raise Reject(
+                f"holdfast: neither the database nor the broker answers: {error}", requeue=True
+            ) from error
         raise Ignore("holdfast: tried again later")

@@ -58,9 +58,13 @@ class Execution:
         except (Retry, Ignore, Reject) as error:
             return self._stopped(work, error)
         except Exception as error:  # whatever the body raises is the end of its run, and passed on to Celery
+            if self.next_message is not None:
+                return self._stopped(work, Retry("the task asked for a retry", error))
             self.error = error
             text = f"{type(error).__name__}: {error}"
             raise WorkError(plain(text), code="task_raised") from error
+        if self.next_message is not None:  # by `retry(throw=False)`, or the body has swallowed its Retry
+            return self._stopped(work, Retry("the task asked for a retry"))
         return serialization.result(self.value, self._serializer)
 
     def _stopped(self, work: Work, error: Exception) -> Mapping[str, Any] | None:
@@ -75,4 +79,6 @@ class Execution:
             raise MustWaitError("the task is retried", reason="retry", delay=self.next_delay) from error
         if isinstance(error, Reject) and error.requeue:
             raise MustWaitError("the task rejected its message", reason="requeue", delay=0.0) from error
+        if isinstance(error, Reject):
+            raise WorkError(plain(f"the task rejected its message: {error}"), code="rejected") from error
         return None

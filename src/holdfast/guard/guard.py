@@ -199,11 +199,16 @@ class Guard:
     ) -> RequestResult:
         """What became of a request for a run; inside the transaction of `using`, if that is passed."""
         ask = self.ask_of(task, call)
-        run_id, db = subjects.run_id(message.celery_id, task.name), self.runtime().db
+        db = self.runtime().db
+        about: dict[str, Any] = {
+            "run_id": subjects.run_id(message.celery_id, task.name),
+            "patience": self.silence,
+            "chosen": bool(call.options.get("task_id")),
+        }
         if using is None:
-            return messages.request(db, ask, message, timing, run_id=run_id, patience=self.silence)
+            return messages.request(db, ask, message, timing, **about)
         with transactions.borrowed(db, using) as tx:
-            return messages.answer(tx, ask, message, timing, run_id=run_id, patience=self.silence)
+            return messages.answer(tx, ask, message, timing, **about)
 
     def ask_of(self, task: GuardedTask, call: OutgoingCall) -> Ask:
         """The request that a call of the task makes."""
@@ -313,10 +318,18 @@ class Guard:
         message = f"it exceeded its hard time limit of {seconds:g} s"
         messages.end(self.runtime().db, run_id, code="time_limit", message=message)
 
-    def revoked(self, run_id: str, *, expired: bool) -> None:
-        """Celery has discarded or terminated the task: its run is cancelled."""
+    def revoked(self, run_id: str, *, expired: bool, terminated: bool = False) -> None:
+        """Celery has discarded a message, or terminated the task: its run is cancelled.
+
+        Discarding a message stops no execution that is under way.
+        """
         code = "expired" if expired else "revoked"
-        messages.end(self.runtime().db, run_id, code=code, message=f"{code} by Celery", cancelled=True)
+        said = f"{code} by Celery"
+        messages.end(self.runtime().db, run_id, code=code, message=said, cancelled=True, held_too=terminated)
+
+    def is_held(self, run_id: str) -> bool:
+        """True if a worker is executing the run."""
+        return messages.is_held(self.runtime().db, run_id)
 
     # Processes.
 

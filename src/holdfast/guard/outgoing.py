@@ -64,8 +64,9 @@ class OutgoingCall:
 
     @property
     def in_canvas(self) -> bool:
-        """True if its id was chosen by others, who wait for a result under this id."""
-        return any(self.options.get(name) for name in ("task_id", "group_id", "chord", "chain"))
+        """True if others wait for a result under its own id, or for what comes after it."""
+        names = ("task_id", "group_id", "chord", "chain", "link", "link_error")
+        return any(self.options.get(name) for name in names)
 
     def message(self, celery_id: str, task_name: str, serializer: str | None) -> TaskMessage:
         """What is stored of it."""
@@ -76,14 +77,17 @@ class OutgoingCall:
         }
         stored = serialization.arguments(self.args, self.kwargs, serializer)
         stored_options = serialization.arguments((), sent, serializer)
-        shown = {"queue": str(sent.get("queue") or ""), "args": repr(self.args)[:_MOST_SHOWN]}
-        if self.kwargs:
-            shown["kwargs"] = repr(self.kwargs)[:_MOST_SHOWN]
+        shown = {"queue": str(sent.get("queue") or "")}
+        for name, value in (("args", self.args), ("kwargs", self.kwargs)):
+            # What the caller gave to be shown instead, as secrets are hidden from Celery's logs.
+            text = self.options.get(f"{name}repr") or (repr(value) if value else "")
+            shown |= {name: str(text)[:_MOST_SHOWN]} if text else {}
         body = json.dumps({"call": stored, "options": stored_options})
         return TaskMessage(celery_id, task_name, body, shown, self.expires_at)
 
 
 def _timestamp(at: Any) -> float:
+    """Seconds since 1970; a time without a zone is in UTC, as Celery reads it."""
     moment = maybe_iso8601(at)
     if not isinstance(moment, datetime):
         raise TypeError(f"a time must be a datetime, not {type(at).__name__}")

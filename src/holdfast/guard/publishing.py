@@ -14,15 +14,17 @@ from holdfast.store.base.database import Database
 from holdfast.store.guarded import messages
 from holdfast.store.guarded.messages import DueMessage
 
+# After this time a message that no worker could read fails its run.
+UNREADABLE_AFTER = 86_400.0
+
 log = logging.getLogger(__name__)
 
 
 def publish_due(db: Database, tasks: Mapping[str, GuardedTask]) -> int:
     """The messages of these tasks that are due were published; how many. One bad message stops no other.
 
-    A message that the broker does not take is tried again in the next rounds, one that cannot be read ends
-    its run. SomeFailedError names those that could not be published for another reason: they are tried again
-    when they are due again.
+    A message that the broker does not take is tried again in the next rounds. SomeFailedError names those
+    that could not be published for another reason: they are tried again when they are due again.
     """
     if not tasks or not messages.has_work(db):
         return 0
@@ -33,34 +35,46 @@ def publish_due(db: Database, tasks: Mapping[str, GuardedTask]) -> int:
 
 
 def _start(db: Database, tasks: Mapping[str, GuardedTask], due: DueMessage) -> int:
+    task = tasks[due.message.task_name]
     if due.expired:
         said = "no worker took it before it expired"
-        messages.end(db, due.run_id, code="expired", message=said, cancelled=True)
+        messages.end(db, due.run_id, code="expired", message=said, cancelled=True, held_too=False)
         return 0
     try:
         call = outgoing.call_of(due.message)
     except (KombuError, LookupError, TypeError, ValueError) as error:
-        said = f"its message cannot be read any more: {type(error).__name__}: {error}"
-        messages.end(db, due.run_id, code="bad_message", message=said)
-        log.warning("holdfast: run %s of %s has failed: %s", due.run_id, due.message.task_name, said)
-        return 0
-    if _publish(tasks[due.message.task_name], call, due):
-        return 1
-    messages.publish_soon(db, due.run_id)
+        if due.age < UNREADABLE_AFTER:
+            raise  # another worker may be able to: one of a newer release, or with the serializer
+        return _give_up(db, task, due, error, code="bad_message")
+    try:
+        return _publish(db, task, call, due)
+    except TypeError as error:  # its arguments do not fit the task any more
+        return _give_up(db, task, due, error, code="bad_arguments")
+
+
+def _give_up(db: Database, task: GuardedTask, due: DueMessage, error: Exception, *, code: str) -> int:
+    """The run has failed, and Celery is told: no delivery could tell it."""
+    said = f"its message cannot be published any more: {type(error).__name__}: {error}"
+    messages.end(db, due.run_id, code=code, message=said)
+    task.backend.mark_as_failure(due.message.celery_id, error)
+    log.warning("holdfast: run %s of %s has failed: %s", due.run_id, due.message.task_name, said)
     return 0
 
 
 def _report(db: Database, tasks: Mapping[str, GuardedTask], due: DueMessage) -> int:
-    if _publish(tasks[due.message.task_name], outgoing.call_of(due.message), due):
-        return 1
-    messages.report(db, due.run_id)
-    return 0
+    call = outgoing.call_of(due.message)
+    # It may have expired, and RabbitMQ would drop it; here it only tells how the run has ended.
+    call.options.pop("expires", None)
+    return _publish(db, tasks[due.message.task_name], call, due, ended=True)
 
 
-def _publish(task: GuardedTask, call: OutgoingCall, due: DueMessage) -> bool:
+def _publish(
+    db: Database, task: GuardedTask, call: OutgoingCall, due: DueMessage, *, ended: bool = False
+) -> int:
     try:
         task.publish(call, due.message.celery_id, headers={outgoing.RUN_HEADER: due.run_id})
     except (OperationalError, OSError) as error:
         log.warning("holdfast: %s was not published, trying again: %s", due.message.task_name, error)
-        return False
-    return True
+        (messages.report if ended else messages.publish_soon)(db, due.run_id)
+        return 0
+    return 1

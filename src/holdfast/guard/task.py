@@ -132,7 +132,9 @@ class GuardedTask(Task):  # type: ignore[misc]  # Celery has no types
             return Requested.of(answer, self.AsyncResult(celery_id))
         if call.in_canvas and answer.run_id is not None:
             # Others wait for a result under this id: its delivery answers with that of the run in its way.
-            self.publish(call, celery_id, producer=producer, headers={outgoing.JOIN_HEADER: answer.run_id})
+            is_own = answer.run_id == subjects.run_id(celery_id, self.name)
+            header = outgoing.RUN_HEADER if is_own else outgoing.JOIN_HEADER
+            self.publish(call, celery_id, producer=producer, headers={header: answer.run_id})
             return Requested.of(answer, self.AsyncResult(celery_id))
         first = answer.run_id and self.holdfast_guard.celery_id_of(answer.run_id, using=using)
         return Requested.of(answer, self.AsyncResult(first or celery_id))

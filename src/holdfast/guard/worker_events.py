@@ -66,11 +66,13 @@ class _Follower:
         """The worker ends."""
         self._guard.sweeper.stop()
 
-    def revoke(self, sender: Any = None, request: Any = None, expired: bool = False, **_: Any) -> None:
+    def revoke(self, sender: Any = None, request: Any = None, **facts: Any) -> None:
         """A task that Celery has discarded or terminated is cancelled."""
         if getattr(sender, "holdfast_guard", None) is not self._guard or request is None:
             return
         try:
-            self._guard.revoked(subjects.run_id(request.id, sender.name), expired=bool(expired))
+            run_id = subjects.run_id(request.id, sender.name)
+            terminated, expired = bool(facts.get("terminated")), bool(facts.get("expired"))
+            self._guard.revoked(run_id, expired=expired, terminated=terminated)
         except HoldfastError as error:
             log.warning("holdfast: the revocation of %s was not recorded: %s", request.id, error.message)

@@ -5,6 +5,7 @@ from typing import Any
 
 from billiard.exceptions import WorkerLostError
 from celery.worker.request import Request
+from celery.worker.state import task_ready
 
 from holdfast.core.errors import HoldfastError
 from holdfast.guard import subjects
@@ -27,6 +28,21 @@ class GuardedRequest(Request):  # type: ignore[misc]  # Celery has no types
         if isinstance(error, WorkerLostError):
             self._tell(lambda guard, run_id: guard.process_died(run_id))
         return super().on_failure(exc_info, send_failed_event, return_ok)
+
+    def _announce_revoked(self, reason: str, terminated: bool, signum: Any, expired: bool) -> None:
+        """A spare copy of a message that has expired, or was revoked, says nothing about a run under way."""
+        if not terminated and self._is_held():
+            task_ready(self)
+            self.acknowledge()
+            self._already_revoked = True
+            return
+        super()._announce_revoked(reason, terminated, signum, expired)
+
+    def _is_held(self) -> bool:
+        try:
+            return bool(self.task.holdfast_guard.is_held(subjects.run_id(self.id, self.task.name)))
+        except HoldfastError:
+            return False
 
     def _tell(self, report: Any) -> None:
         try:

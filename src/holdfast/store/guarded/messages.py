@@ -16,16 +16,17 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from holdfast.core import decide, keys
 from holdfast.core.records import Ask, Claim, Fenced, Landed, Outcome, RequestResult
-from holdfast.core.states import GUARDED_LANE, LIVE, Status, TaskState, Verb
+from holdfast.core.states import GUARDED_LANE, LIVE, Disposition, Status, TaskState, Verb
 from holdfast.store.base import journal, rows
 from holdfast.store.base.database import Database, Tx
 from holdfast.store.base.dialect import KeyList, Together, key_in, now
 from holdfast.store.base.rows import literal
 from holdfast.store.base.schema import carriers, heads, messages, runs, tasks
-from holdfast.store.protocol import claims, requests
+from holdfast.store.protocol import claims, generations, requests
 from holdfast.store.protocol import tasks as fenced
 
 BATCH = 100
+SAME_MESSAGE = "same_message"
 # A message that nobody has taken is published again after this time, and then ever less often.
 PUBLISH_AGAIN, MOST_PUBLISH_AGAIN = 60.0, 3600.0
 
@@ -81,9 +82,25 @@ STORED = Together(_new_message, _schedule)
 
 
 def answer(
-    tx: Tx, ask: Ask, message: TaskMessage, timing: Timing, *, run_id: str, patience: decide.SilenceLimits
+    tx: Tx,
+    ask: Ask,
+    message: TaskMessage,
+    timing: Timing,
+    *,
+    run_id: str,
+    patience: decide.SilenceLimits,
+    chosen: bool = False,
 ) -> RequestResult:
-    """The result of the request, inside the caller's transaction; its message is stored if it is new."""
+    """The result of the request, inside the caller's transaction; its message is stored if it is new.
+
+    `chosen`: Celery's id was chosen by somebody else, so that the same message may be requested twice.
+    """
+    if chosen and not tx.again:
+        head, _ = generations.locked_head(tx, ask)
+        if (row := tx.one(requests.EXISTING, {"run_id": run_id})) is not None:
+            return RequestResult(
+                Disposition.DUPLICATE, SAME_MESSAGE, head.id, run_id, row.generation, Status(row.status)
+            )
     result = requests.answer(tx, ask, run_id=run_id, patience=patience)
     if result.created:
         schedule = {"b_run": run_id, "b_delay": timing.delay, "b_after": timing.publish_after}
@@ -99,9 +116,13 @@ def request(
     *,
     run_id: str,
     patience: decide.SilenceLimits,
+    chosen: bool = False,
 ) -> RequestResult:
     """The result of the request; its message is stored if it is new."""
-    return db.write("request", lambda tx: answer(tx, ask, message, timing, run_id=run_id, patience=patience))
+    return db.write(
+        "request",
+        lambda tx: answer(tx, ask, message, timing, run_id=run_id, patience=patience, chosen=chosen),
+    )
 
 
 def request_again(
@@ -146,7 +167,7 @@ def adopt(
     def body(tx: Tx) -> Claim | RequestResult:
         if tx.again and (mine := claims.mine(tx, holder.token)) is not None:
             return mine
-        result = answer(tx, ask, message, Timing(), run_id=run_id, patience=patience)
+        result = answer(tx, ask, message, Timing(), run_id=run_id, patience=patience, chosen=True)
         if not result.created:
             return result
         return claims.take(tx, run_id, **dataclasses.asdict(holder))
@@ -273,6 +294,8 @@ class DueMessage:
     head_id: int
     message: TaskMessage
     expired: bool = False
+    # Seconds since the task fell due.
+    age: float = 0.0
 
 
 def take_due(db: Database, names: Sequence[str]) -> list[DueMessage]:
@@ -287,7 +310,8 @@ def take_due(db: Database, names: Sequence[str]) -> list[DueMessage]:
             after = min(MOST_PUBLISH_AGAIN, max(PUBLISH_AGAIN, row.now - row.due_at))
             tx.execute(PUBLISHED, {"b_task": row.task_id, "b_after": after})
             expired = row.expires_at is not None and row.expires_at <= row.now
-            due.append(DueMessage(row.run_id, row.head_id, _message(row), expired))
+            age = row.now - row.due_at
+            due.append(DueMessage(row.run_id, row.head_id, _message(row), expired, age))
         return due
 
     return db.write("take_due", body)
@@ -329,23 +353,36 @@ REPORTS = (
     .limit(bindparam("limit"))
     .with_for_update(key_share=True, skip_locked=True, of=messages)
 )
-REPORTED = update(messages).where(messages.c.run_id == bindparam("b_run")).values(report_at=None)
+REPORT_AGAIN = (
+    update(messages).where(messages.c.run_id == bindparam("b_run")).values(report_at=now() + PUBLISH_AGAIN)
+)
+REPORTED = (
+    update(messages)
+    .where(messages.c.run_id == bindparam("b_run"), messages.c.report_at.is_not(None))
+    .values(report_at=None)
+)
 
 
 def take_reports(db: Database, names: Sequence[str]) -> list[DueMessage]:
     """The messages of ended runs that Celery has not been told about, to be published by the caller.
 
-    Delivered once more, each ends as its run did: its result, its failure or its revocation is recorded.
+    Delivered once more, each ends as its run did: its result, its failure or its revocation is recorded. They
+    are due again after a while, until a delivery says that Celery was told.
     """
 
     def body(tx: Tx) -> list[DueMessage]:
         due = []
         for row in tx.all(REPORTS, {"names": list(names), "limit": BATCH}):
-            tx.execute(REPORTED, {"b_run": row.run_id})
+            tx.execute(REPORT_AGAIN, {"b_run": row.run_id})
             due.append(DueMessage(row.run_id, row.head_id, _message(row)))
         return due
 
     return db.write("take_reports", body)
+
+
+def reported(db: Database, run_id: str) -> None:
+    """Celery is told of the end of the run by the delivery in hand, or has been told before."""
+    db.write("reported", lambda tx: tx.execute(REPORTED, {"b_run": run_id}), relaxed=True)
 
 
 def report(db: Database, run_id: str) -> None:
@@ -381,6 +418,14 @@ HELD = (
 )
 
 
+HELD_ALIVE = HELD.where(tasks.c.lease_until > now())
+
+
+def is_held(db: Database, run_id: str) -> bool:
+    """True if a worker is executing the run, and its lease is alive."""
+    return db.first(HELD_ALIVE, {"run_id": run_id}) is not None
+
+
 @dataclass(frozen=True, slots=True)
 class HeldTask:
     """The running task of a run, and the process that holds it."""
@@ -396,8 +441,13 @@ def held(db: Database, run_id: str) -> HeldTask | None:
     return None if row is None else HeldTask(row.id, row.epoch, row.process)
 
 
-def end(db: Database, run_id: str, *, code: str, message: str, cancelled: bool = False) -> Outcome:
-    """The live run has failed, or was cancelled, by the word of somebody who holds no claim on it."""
+def end(
+    db: Database, run_id: str, *, code: str, message: str, cancelled: bool = False, held_too: bool = True
+) -> Outcome:
+    """The live run has failed, or was cancelled, by the word of somebody who holds no claim on it.
+
+    Unless `held_too`, a run that a worker is executing is left alone.
+    """
 
     def body(tx: Tx) -> Outcome:
         row = tx.one(rows.RUN_BY_ID, {"run_id": run_id})
@@ -409,6 +459,8 @@ def end(db: Database, run_id: str, *, code: str, message: str, cancelled: bool =
             return Fenced("unknown")
         if row.status not in LIVE:
             return Landed() if tx.again else Fenced(f"run_{row.status}")
+        if not held_too and tx.one(HELD_ALIVE, {"run_id": run_id}) is not None:
+            return Fenced("held")
         head = rows.head(head_row)
         about = {"tenant": head.tenant, "head_id": head.id, "run_id": run_id, "generation": row.generation}
         if cancelled:
