@@ -29,6 +29,8 @@ PLUMBING = re.compile(r"store/(?:\w+/)?(?:database|statements|dialect|time_limit
 # of an incident is every row there is.
 LEFT_OUT = re.compile(r"store/(?:\w+/)?migrat|chaos/")
 PLAIN = re.compile(r"\s*(SELECT|UPDATE|DELETE|INSERT|WITH)\b", re.IGNORECASE)
+# Those of the product. What applications send over drivers of their own is the same in other words.
+DRIVERS = ("psycopg", "pysqlite")
 # A list that is written out into the statement, one mark for each value.
 LISTED = re.compile(r"\((?:(?:\?|%\(\w+\)s(?:::[\w ]+)?)(?:, )?){2,}\)")
 # The vectors of one collection have a number and a length, which are written into the statement.
@@ -92,7 +94,8 @@ class Recorder:
 
     def _note(self, dialect: Any, text: str, values: Any, context: Any) -> None:
         key = (dialect.name, text)
-        if not PLAIN.match(text) or getattr(dialect, "holdfast_simulated", False):
+        simulated = getattr(dialect, "holdfast_simulated", False)
+        if not PLAIN.match(text) or simulated or dialect.driver not in DRIVERS:
             self._texts.add(key)
             return
         names = tuple(values) if isinstance(values, dict) else _positions(context)
