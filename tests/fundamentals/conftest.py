@@ -64,6 +64,10 @@ class Story:
 
         self.db.write("by_hand", body)
 
+    def end_grace(self) -> None:
+        """The time is over that leases are given after an outage of the database."""
+        self.db.write("by_hand", lambda tx: tx.execute(update(duties).values(grace_until=0.0)))
+
     def head(self, subject: str = "document:1", kind: str = "index", tenant: str = "default") -> Head:
         result = reads.head(self.db, tenant, kind, subject)
         assert result is not None

@@ -55,15 +55,29 @@ class GuardedApp:
                     message = queue.get(timeout=0.05)
                 except queue.Empty:
                     continue
-                self._execute(message)
+                self.execute(message)
+                message.ack()
 
-    def _execute(self, message: Any) -> None:
+    def next_message(self) -> Any:
+        """The message that the broker has for a worker, acknowledged already."""
+        with self.celery.connection() as connection:
+            message = connection.SimpleQueue(self.celery.conf.task_default_queue).get(timeout=5)
+            message.ack()
+            return message
+
+    def flush(self) -> int:
+        """The broker loses what it has; how many messages that were."""
+        with self.celery.connection() as connection:
+            queue = connection.SimpleQueue(self.celery.conf.task_default_queue)
+            return int(queue.clear() or 0)
+
+    def execute(self, message: Any) -> None:
+        """A worker executes a message."""
         task = self.celery.tasks[message.headers["task"]]
         request = GuardedRequest(message, app=self.celery, task=task, hostname="test")
         if request.eta is not None:
             time.sleep(max(0.0, request.eta.timestamp() - time.time()))
         request.execute()
-        message.ack()
 
     def sweep(self) -> None:
         """One round of the sweep."""

@@ -4,7 +4,7 @@ import datetime as dt
 import threading
 
 import pytest
-from celery import chain, chord, group
+from celery import chain, chord, group, uuid
 from celery.exceptions import MaxRetriesExceededError, Reject
 from celery.utils.time import maybe_make_aware
 
@@ -213,11 +213,44 @@ def test_a_time_without_a_zone_is_read_as_celery_reads_it(on_sqlite):
 def test_a_message_that_is_requested_twice_is_one_run(application):
     """An unguarded predecessor in a chain was delivered again: its successor has the same id as before."""
     add, _, calls = _tasks(application)
+    same = uuid()  # results in memory are those of every application of the process
     with application.worker():
         for _ in range(2):
-            assert add.apply_async((1, 2), task_id="same").get(timeout=10, interval=0.02) == 3
-        assert add.request_async((5, 6), task_id="same").disposition == "duplicate"
+            assert add.apply_async((1, 2), task_id=same).get(timeout=10, interval=0.02) == 3
+        assert add.request_async((5, 6), task_id=same).disposition == "duplicate"
     assert calls == [(1, 2)]
+
+
+def test_a_message_that_is_requested_again_with_other_arguments_runs_with_the_first(application):
+    """The run is the one that was requested first, though the message of the second arrives before."""
+    add, _, calls = _tasks(application)
+    same = uuid()
+    add.apply_async((1, 2), task_id=same)
+    application.flush()
+    add.apply_async((5, 6), task_id=same)
+    with application.worker():
+        assert add.AsyncResult(same).get(timeout=10, interval=0.02) == 3
+    assert calls == [(1, 2)]
+
+
+def test_a_message_from_before_a_retry_runs_with_the_arguments_of_the_retry(application):
+    """The stored message counts, for its arguments and for how often it was retried."""
+    seen = []
+
+    @application.guard.task(bind=True, max_retries=3)
+    def moving(self, step):
+        seen.append((step, self.request.retries))
+        if self.request.retries < 2:
+            raise self.retry(args=(step + 1,), countdown=0)
+        return step
+
+    result = moving.delay(1)
+    first = application.next_message()
+    for _ in range(3):
+        application.execute(first)
+        application.flush()
+    assert seen == [(1, 0), (2, 1), (3, 2)]
+    assert result.get(timeout=10, interval=0.02) == 3
 
 
 def test_a_retry_that_the_body_does_not_raise_is_made_all_the_same(application):

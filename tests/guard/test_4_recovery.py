@@ -29,12 +29,6 @@ def _change(application, statement, values=None):
     application.guard.runtime().db.write("test", lambda tx: tx.execute(statement, values or {}))
 
 
-def _flush(application):
-    """The broker forgets every message."""
-    with application.celery.connection() as connection:
-        return connection.SimpleQueue(application.celery.conf.task_default_queue).clear()
-
-
 def test_a_message_that_the_broker_lost_is_published_again(application):
     """The database knows what was requested; after a minute without a worker it asks again."""
 
@@ -43,9 +37,9 @@ def test_a_message_that_the_broker_lost_is_published_again(application):
         return n
 
     result = build.delay(7)
-    assert _flush(application) == 1
+    assert application.flush() == 1
     application.sweep()
-    assert _flush(application) == 0  # a message may wait in a queue for a while
+    assert application.flush() == 0  # a message may wait in a queue for a while
     _change(application, MOVE_ON, {"s": 61.0})
     with application.worker():
         application.sweep()
@@ -64,7 +58,7 @@ def test_a_message_that_waits_for_a_worker_is_published_ever_less_often(applicat
         _change(application, MOVE_ON, {"s": 60.0})
         _change(application, text("UPDATE holdfast_tasks SET due_at = due_at - 60"))
         application.sweep()
-        copies.append(_flush(application))
+        copies.append(application.flush())
     assert 3 <= sum(copies) - 1 <= 8
 
 
@@ -119,7 +113,7 @@ def test_a_process_that_dies_makes_its_task_due_at_once(application):
     requested = build.request(7)
     guard = application.guard
     for death in range(3):
-        _flush(application)
+        application.flush()
         claimed = _claim(application, build, requested.run_id)
         assert claimed.epoch == 2 * death + 1
         guard.runtime().engine.host.has_died = lambda process: True
@@ -206,7 +200,7 @@ def test_two_applications_publish_only_what_they_know(application, database_url)
     def own(n): ...
 
     result = build.delay(7)
-    _flush(other)
+    other.flush()
     _change(other, MOVE_ON, {"s": 61.0})
     application.sweep()
     with other.worker():
@@ -295,12 +289,12 @@ def test_an_end_is_reported_until_celery_was_told(application):
     def build(n): ...
 
     requested = build.request_async((7,), expires=0.01)
-    _flush(application)
+    application.flush()
     threading.Event().wait(0.05)
     _change(application, MOVE_ON, {"s": 61.0})
     application.sweep()  # cancelled as expired
     application.sweep()  # and reported
-    assert _flush(application) == 1
+    assert application.flush() == 1
     _change(application, text("UPDATE holdfast_messages SET report_at = report_at - 61"))
     with application.worker():
         application.sweep()
@@ -308,7 +302,7 @@ def test_an_end_is_reported_until_celery_was_told(application):
             requested.result.get(timeout=10, interval=0.02)
     _change(application, text("UPDATE holdfast_messages SET report_at = report_at - 61"))
     application.sweep()
-    assert _flush(application) == 0
+    assert application.flush() == 0
 
 
 def test_a_broker_that_is_unreachable_for_a_moment_fails_no_retry(application, monkeypatch):

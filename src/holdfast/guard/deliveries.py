@@ -62,7 +62,7 @@ class TaskDelivery:
         self._kwargs = kwargs
         self._run_id = subjects.run_id(request.id, task.name)
         self._execution = Execution(
-            task.name, request.id, task.run, args, kwargs, task.app.conf.result_serializer
+            task.name, request, task.run, args, kwargs, task.app.conf.result_serializer
         )
 
     @property

@@ -4,12 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from celery.exceptions import Ignore, Reject, Retry
+from kombu.exceptions import KombuError
 
 from holdfast.core.errors import FencedOutError, MustWaitError, WorkError
 from holdfast.core.records import Fenced
 from holdfast.core.text import plain
 from holdfast.engine.work import Work
-from holdfast.guard import context, serialization
+from holdfast.guard import context, outgoing, serialization
 from holdfast.guard.signals import FencedOut, MustWait
 from holdfast.store.guarded import messages
 from holdfast.store.guarded.messages import TaskMessage
@@ -23,14 +24,15 @@ class Execution:
     def __init__(
         self,
         name: str,
-        celery_id: str,
+        request: Any,
         function: Callable[..., Any],
         args: Sequence[Any],
         kwargs: Mapping[str, Any],
         result_serializer: str | None,
     ) -> None:
         self.name = name
-        self.celery_id = celery_id
+        self.celery_id = str(request.id)
+        self._request = request
         self._function = function
         self._args = args
         self._kwargs = kwargs
@@ -48,6 +50,8 @@ class Execution:
         """The body of the task has run; its result as it is stored. Errors are those of the engine."""
         self.work = work
         self.starts += 1
+        if work.claim.epoch > 1 and not self._request.is_eager:
+            self._read_message(work)
         try:
             with context.executing(self):
                 self.value = self._function(*self._args, **self._kwargs)
@@ -66,6 +70,19 @@ class Execution:
         if self.next_message is not None:  # by `retry(throw=False)`, or the body has swallowed its Retry
             return self._stopped(work, Retry("the task asked for a retry"))
         return serialization.result(self.value, self._serializer)
+
+    def _read_message(self, work: Work) -> None:
+        """The stored message counts: the one in hand may be older than a retry with other arguments."""
+        stored = messages.of_run(work.db, work.claim.run_id)
+        if stored is None:
+            return
+        try:
+            call = outgoing.call_of(stored)
+        except (KombuError, LookupError, TypeError, ValueError):
+            return  # written by another release; the message in hand could be read
+        self._args, self._kwargs = call.args, call.kwargs
+        retries = call.options.get("retries") or 0
+        self._request.update(args=call.args, kwargs=call.kwargs, retries=retries)
 
     def _stopped(self, work: Work, error: Exception) -> Mapping[str, Any] | None:
         """The body has ended itself in one of Celery's ways."""

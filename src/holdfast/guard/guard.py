@@ -22,6 +22,7 @@ from holdfast.guard import (
     context,
     function_provider,
     money,
+    outgoing,
     paid,
     serialization,
     subjects,
@@ -248,6 +249,11 @@ class Guard:
             return messages.celery_id(db.first, run_id)
         with transactions.borrowed(db, using) as tx:
             return messages.celery_id(tx.one, run_id)
+
+    def stored_call(self, run_id: str) -> OutgoingCall | None:
+        """The call that a run was requested with; None if its message is not there any more."""
+        stored = messages.of_run(self.runtime().db, run_id)
+        return None if stored is None else outgoing.call_of(stored)
 
     def publish_soon(self, run_id: str) -> None:
         """The sweep publishes the message of the run."""

@@ -132,9 +132,7 @@ class GuardedTask(Task):  # type: ignore[misc]  # Celery has no types
             return Requested.of(answer, self.AsyncResult(celery_id))
         if call.in_canvas and answer.run_id is not None:
             # Others wait for a result under this id: its delivery answers with that of the run in its way.
-            is_own = answer.run_id == subjects.run_id(celery_id, self.name)
-            header = outgoing.RUN_HEADER if is_own else outgoing.JOIN_HEADER
-            self.publish(call, celery_id, producer=producer, headers={header: answer.run_id})
+            self._publish_waiting(call, celery_id, answer.run_id, producer)
             return Requested.of(answer, self.AsyncResult(celery_id))
         first = answer.run_id and self.holdfast_guard.celery_id_of(answer.run_id, using=using)
         return Requested.of(answer, self.AsyncResult(first or celery_id))
@@ -156,6 +154,16 @@ class GuardedTask(Task):  # type: ignore[misc]  # Celery has no types
                 self.holdfast_guard.publish_soon(str(answer.run_id))
             except StoreUnavailableError as away:
                 log.warning("holdfast: that was not recorded; it is published within a minute: %s", away)
+
+    def _publish_waiting(self, call: OutgoingCall, celery_id: str, run_id: str, producer: Any) -> None:
+        """A message whose delivery answers with the result of a run that exists already.
+
+        If the run has this very id, it goes on with the arguments that it was requested with.
+        """
+        header = outgoing.JOIN_HEADER
+        if run_id == subjects.run_id(celery_id, self.name):
+            header, call = outgoing.RUN_HEADER, self.holdfast_guard.stored_call(run_id) or call
+        self.publish(call, celery_id, producer=producer, headers={header: run_id})
 
     def publish(
         self,
