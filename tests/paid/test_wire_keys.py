@@ -5,8 +5,8 @@ import json
 import pytest
 
 from holdfast.core.errors import BadRequestError
-from holdfast.guard import usage, wire_keys
-from holdfast.guard.http_messages import HttpRequest
+from holdfast.llm_requests import usage, wire_keys
+from holdfast.llm_requests.http_messages import HttpRequest
 
 URL = "https://api.openai.com/v1/chat/completions"
 BODY = {"model": "m", "messages": [{"role": "user", "content": "a cat"}]}

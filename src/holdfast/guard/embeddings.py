@@ -13,12 +13,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from holdfast.core import keys
-from holdfast.guard import usage
-from holdfast.guard.http_messages import CHARGE_HEADER, HttpAnswer
-from holdfast.guard.wire_keys import SdkRequest
-from holdfast.guard.wire_provider import WireProvider
 from holdfast.ledger import prices
 from holdfast.ledger.pay import Call
+from holdfast.llm_requests import usage
+from holdfast.llm_requests.http_messages import CHARGE_HEADER, HttpAnswer
+from holdfast.llm_requests.wire_keys import SdkRequest
+from holdfast.llm_requests.wire_provider import WireProvider
 from holdfast.providers import wire
 from holdfast.providers.base import Answered, Exchange, Unknown
 from holdfast.providers.http_provider import UnreadableAnswerError, canonical

@@ -20,13 +20,20 @@ from holdfast.core.errors import (
     StoreUnavailableError,
     WorkError,
 )
-from holdfast.guard import embeddings, payers, recorded_responses, wire_keys
-from holdfast.guard.http_messages import CHARGE_HEADER, HttpAnswer, HttpRequest, TransportFailure, refusal
+from holdfast.guard import embeddings, payers
 from holdfast.guard.request_scopes import RequestScopes
 from holdfast.guard.signals import InDoubt
-from holdfast.guard.wire_keys import SdkRequest
-from holdfast.guard.wire_provider import Begin, Hear, WireProvider
 from holdfast.ledger.pay import Call
+from holdfast.llm_requests import recorded_responses, wire_keys
+from holdfast.llm_requests.http_messages import (
+    CHARGE_HEADER,
+    HttpAnswer,
+    HttpRequest,
+    TransportFailure,
+    refusal,
+)
+from holdfast.llm_requests.wire_keys import SdkRequest
+from holdfast.llm_requests.wire_provider import Begin, Hear, WireProvider
 from holdfast.providers import wire
 from holdfast.providers.base import Profile
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from holdfast.core import keys
 from holdfast.core.ports import Host
 from holdfast.guard import context, occurrences, payers
-from holdfast.guard.wire_keys import Reuse, SdkRequest
+from holdfast.llm_requests.wire_keys import Reuse, SdkRequest
 
 # Failed requests outside runs and scopes of which it is remembered which call they were.
 MOST_FAILED = 1000

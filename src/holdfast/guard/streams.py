@@ -13,8 +13,8 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-from holdfast.guard.http_messages import CHARGE_HEADER, HOP_BY_HOP, HttpAnswer
-from holdfast.guard.wire_provider import Begin, Hear
+from holdfast.llm_requests.http_messages import CHARGE_HEADER, HOP_BY_HOP, HttpAnswer
+from holdfast.llm_requests.wire_provider import Begin, Hear
 
 
 @dataclass(frozen=True, slots=True)

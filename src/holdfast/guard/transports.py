@@ -13,9 +13,10 @@ from types import ModuleType
 from typing import Any, ClassVar
 
 from holdfast.core.errors import BadRequestError
-from holdfast.guard import streams, threads, wire_keys
-from holdfast.guard.http_messages import HttpAnswer, HttpRequest, TransportFailure
+from holdfast.guard import streams, threads
 from holdfast.guard.paid_requests import PaidRequests
+from holdfast.llm_requests import wire_keys
+from holdfast.llm_requests.http_messages import HttpAnswer, HttpRequest, TransportFailure
 
 FLAVOURS = ("httpx2", "httpx")
 

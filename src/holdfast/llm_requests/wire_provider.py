@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from holdfast import faults
 from holdfast.clock import boot_time
-from holdfast.guard import recorded_responses, usage
-from holdfast.guard.http_messages import HOP_BY_HOP, HttpRequest
+from holdfast.llm_requests import recorded_responses, usage
+from holdfast.llm_requests.http_messages import HOP_BY_HOP, HttpRequest
 from holdfast.providers import sockets, statuses, wire
 from holdfast.providers.base import Answered, Exchange, NotSent, Outcome, Profile, Profiled, Refused, Unknown
 from holdfast.providers.http_provider import estimated_tokens

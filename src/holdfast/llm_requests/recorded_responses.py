@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 
-from holdfast.guard.http_messages import CHARGE_HEADER, HOP_BY_HOP, HttpAnswer
+from holdfast.llm_requests.http_messages import CHARGE_HEADER, HOP_BY_HOP, HttpAnswer
 
 # Headers that are still true when the response is given again. No others are kept: some name the caller.
 KEPT = frozenset({"content-type", "openai-processing-ms", "openai-version", "request-id", "x-request-id"})

@@ -15,7 +15,7 @@ from typing import Any
 
 from holdfast.core import keys
 from holdfast.core.errors import BadRequestError
-from holdfast.guard.http_messages import HttpRequest
+from holdfast.llm_requests.http_messages import HttpRequest
 
 # Hosts of providers with a name of their own. Any other is named by its host and port.
 HOSTS = {

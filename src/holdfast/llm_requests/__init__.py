@@ -1,0 +1,1 @@
+"""Requests of client libraries in the providers' own formats: what the transport and the gateway share."""
