@@ -12,10 +12,8 @@ import json
 import random
 import re
 import tempfile
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from http.client import HTTPConnection
 from pathlib import Path
 
@@ -23,8 +21,7 @@ from rich.console import Console
 
 from bench import places
 from bench.results import percentile
-from holdfast import bootstrap, settings
-from holdfast.api import app, server
+from bench.serving import serving
 from holdfast.bootstrap import AppServices
 from holdfast.service.requests import RequestContext
 from holdfast.service.uploads import Upload
@@ -55,25 +52,6 @@ def _document(number: int) -> str:
     return "\n\n".join(paragraphs)
 
 
-@contextmanager
-def _serving(url: str, folder: Path) -> Iterator[tuple[AppServices, int]]:
-    configured = settings.Settings(data_dir=folder, database_url=url)
-    with bootstrap.open_runtime(configured) as runtime:
-        built = app.build(runtime)
-        listening = server.bound("127.0.0.1", 0)
-        running = server.ApiServer(built)
-        thread = threading.Thread(target=running.run, args=([listening],))
-        thread.start()
-        while not running.started:
-            time.sleep(0.01)
-        try:
-            yield AppServices(runtime), listening.getsockname()[1]
-        finally:
-            running.end()
-            thread.join()
-            listening.close()
-
-
 def _fill(services: AppServices, documents: int) -> int:
     context = RequestContext(TENANT, "bench")
     services.collections.make(context, COLLECTION)
@@ -102,7 +80,7 @@ def _asked(port: int, question: str) -> tuple[float, float]:
 def measure(url: str, documents: int, questions: int) -> dict[str, float]:
     """The figures of one database."""
     chance = random.Random(1)  # noqa: S311 - repeatable, not secret
-    with tempfile.TemporaryDirectory() as folder, _serving(url, Path(folder)) as (services, port):
+    with tempfile.TemporaryDirectory() as folder, serving(url, Path(folder)) as (services, port):
         chunks = _fill(services, documents)
         _asked(port, "Which pump feeds the turbine?")  # the first loads what later ones find in memory
         times = []

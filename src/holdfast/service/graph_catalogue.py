@@ -4,9 +4,10 @@ What a generation holds does not change, so its names are kept by generation. Wh
 worked out for every answer from the documents it was made of: usually all of them, and that is one statement.
 """
 
+import re
 import threading
-from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections import Counter, OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,7 @@ from holdfast.store.derived.trees import TreeHead, TreeReader
 
 # Names of all graphs together that a process keeps.
 MOST_KEPT = 300_000
+NO_LETTERS = re.compile(r"[\W_]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,10 @@ class GraphCatalogue:
     reports: tuple[ReportName, ...]
     by_key: Mapping[str, EntityName | ReportName]
     counts: Mapping[str, int]
+    # How many entities of each kind there are, the most frequent first.
+    by_kind: Mapping[str, int]
     documents: Mapping[str, frozenset[int]]
+    stand_in: bool
 
     def entity(self, key: str) -> EntityName | None:
         """The entity with this key."""
@@ -77,23 +82,26 @@ class GraphCatalogue:
             return some
         # Where there are no spaces between words, one may begin anywhere.
         parts = [word if letter_folding.UNSPACED.search(word) else f" {word}" for word in words]
-        some = [each for each in some if all(part in each.folded for part in parts)]
+        for part in parts:
+            some = [each for each in some if part in each.folded]
         whole = " ".join(words)
         return sorted(some, key=lambda each: whole not in each.phrases)
 
-    def kinds(self, withheld: frozenset[str]) -> dict[str, int]:
-        """How many entities of each kind there are, the most frequent first."""
-        counts: dict[str, int] = {}
-        for each in self.entities:
-            if each.key not in withheld:
-                counts[each.kind] = counts.get(each.kind, 0) + 1
-        return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+    def kinds(self, withheld: frozenset[str]) -> Mapping[str, int]:
+        """How many entities of each kind are not withheld, the most frequent kind first."""
+        if not withheld:
+            return self.by_kind
+        return _by_kind(each for each in self.entities if each.key not in withheld)
+
+
+def _by_kind(entities: Iterable[EntityName]) -> dict[str, int]:
+    counts = Counter(each.kind for each in entities)
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 def folded(text: str) -> str:
     """A name without case, accents and punctuation: words with one space between them."""
-    plain = letter_folding.fold(text[:1000])
-    return " ".join("".join(letter if letter.isalnum() else " " for letter in plain).split())
+    return NO_LETTERS.sub(" ", letter_folding.fold(text[:1000])).strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +125,8 @@ class GraphCatalogues:
     def __init__(self) -> None:
         self._known: OrderedDict[tuple[int, int], GraphCatalogue] = OrderedDict()
         self._lock = threading.Lock()
+        # Held while a catalogue is read, so that those who come at the same time read it once.
+        self._reading = threading.Lock()
 
     def view(self, tx: Tx, reader: TreeReader) -> GraphView | None:
         """The published graph of the collection; None if there is none."""
@@ -133,18 +143,29 @@ class GraphCatalogues:
 
     def _catalogue(self, tx: Tx, head: TreeHead, *, again: bool = False) -> GraphCatalogue:
         name = (head.head_id, head.generation)
-        with self._lock:
-            if not again and (known := self._known.get(name)) is not None:
-                self._known.move_to_end(name)
+        if not again and (known := self._known_by(name)) is not None:
+            return known
+        with self._reading:
+            if not again and (known := self._known_by(name)) is not None:
                 return known
-        catalogue = _catalogue(graphs.listed(tx, head))
+            catalogue = _catalogue(graphs.listed(tx, head))
+            self._keep(name, catalogue)
+        return catalogue
+
+    def _known_by(self, name: tuple[int, int]) -> GraphCatalogue | None:
         with self._lock:
-            for old in [each for each in self._known if each[0] == head.head_id]:
+            known = self._known.get(name)
+            if known is not None:
+                self._known.move_to_end(name)
+            return known
+
+    def _keep(self, name: tuple[int, int], catalogue: GraphCatalogue) -> None:
+        with self._lock:
+            for old in [each for each in self._known if each[0] == name[0]]:
                 del self._known[old]
             self._known[name] = catalogue
             while len(self._known) > 1 and sum(len(each.by_key) for each in self._known.values()) > MOST_KEPT:
                 self._known.popitem(last=False)
-        return catalogue
 
 
 def _view(
@@ -198,7 +219,9 @@ def _catalogue(rows: GraphRows) -> GraphCatalogue:
         tuple(reports),
         by_key,
         rows.counts,
+        _by_kind(entities),
         {name: frozenset(versions) for name, versions in documents.items()},
+        any(each.stand_in for each in by_key.values()),
     )
 
 

@@ -393,7 +393,7 @@ def _summary(tx: Tx, view: GraphView) -> GraphSummary:
         graph_catalogue.visible_counts(tx, view),
         view.catalogue.kinds(view.withheld),
         view.stale,
-        any(each.stand_in for each in view.catalogue.by_key.values()),
+        view.catalogue.stand_in,
     )
 
 

@@ -6,6 +6,7 @@ entities are.
 """
 
 import functools
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -97,9 +98,14 @@ def listed(tx: Tx, head: TreeHead) -> GraphRows:
     """Everything that can be listed of a generation."""
     values = {"head_id": head.head_id, "generation": head.generation}
     rows = tx.all(LISTED, values | {"limit": MOST_LISTED})
-    counts = {row.type: row.number for row in tx.all(COUNTS, values)}
+    listed = tuple(
+        ListedNode(row.key, row.type, row.level, row.parent, row.title, row.data or {}) for row in rows
+    )
+    counts = dict(Counter(each.type for each in listed))
+    if len(listed) == MOST_LISTED:
+        counts = {row.type: row.number for row in tx.all(COUNTS, values)}
     return GraphRows(
-        tuple(ListedNode(**row._asdict() | {"data": row.data or {}}) for row in rows),
+        listed,
         counts | {RELATION: int(tx.execute(RELATIONS, values).scalar_one())},
         tuple(SourceVersion(row.document, row.version) for row in tx.all(DOCUMENTS, values)),
     )
