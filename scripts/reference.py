@@ -18,6 +18,7 @@ from holdfast import settings
 from holdfast.core import states
 from holdfast.core.states import Verb
 from holdfast.settings import trust
+from scripts import doctor_reference
 
 ROOT = Path(__file__).resolve().parents[1]
 SETTINGS_PAGE = ROOT / "docs/reference/settings.md"
@@ -249,7 +250,11 @@ def _things(verb: Verb) -> str:
     return ", ".join(found) or "no state"
 
 
-PAGES: dict[Path, Callable[[], str]] = {SETTINGS_PAGE: settings_page, STATES_PAGE: states_page}
+PAGES: dict[Path, Callable[[], str]] = {
+    SETTINGS_PAGE: settings_page,
+    STATES_PAGE: states_page,
+    ROOT / "docs/reference/doctor.md": doctor_reference.page,
+}
 
 
 def main(words: list[str]) -> int:

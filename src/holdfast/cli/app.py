@@ -10,6 +10,7 @@ import typer
 from holdfast.cli import (
     ask_app,
     bundles_app,
+    doctor_app,
     documents_app,
     global_options,
     graph_app,
@@ -58,6 +59,7 @@ app.add_typer(sources_app, name="sources")
 app.add_typer(flow_app, name="flow")
 app.add_typer(quota_app, name="quota")
 ask_app.register(app)
+doctor_app.register(app)
 mcp_app.register(app)
 bundles_app.register(app)
 money_app.register(app)

@@ -339,6 +339,11 @@ class Guard:
 
     # Processes.
 
+    @property
+    def lease(self) -> float:
+        """Seconds after the last renewal before another worker may continue a task."""
+        return self._terms.ttl
+
     def runtime(self) -> GuardRuntime:
         """The runtime of this process, opened when it is first needed and anew after a fork."""
         runtime = self._runtime
@@ -381,7 +386,7 @@ class Guard:
     def _options(self) -> GuardOptions:
         priced = {function_provider.PROVIDER: ProviderPrices(self.function_prices)}
         return GuardOptions(
-            self._address(),
+            self.address(),
             self._terms,
             self._rules,
             self._policy,
@@ -397,7 +402,8 @@ class Guard:
         self.close()
         self._test_database = url
 
-    def _address(self) -> str:
+    def address(self) -> str:
+        """The URL of the database, with its password."""
         if self._test_database is not None:
             return self._test_database
         if self._django is not None:

@@ -1,0 +1,1 @@
+"""Probes: each gathers the facts about one thing. They read, and change nothing."""
