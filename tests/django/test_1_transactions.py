@@ -126,3 +126,32 @@ def test_a_fenced_execution_writes_nothing(application):
     assert states == [[("new",)], [("newer",)]]
     statuses = "SELECT status FROM holdfast_runs ORDER BY generation"
     application.sweep_until(lambda: rows(statuses) == [("superseded",), ("success",)])
+
+
+@pytest.mark.g2
+def test_an_order_and_the_end_of_the_run_are_one_commit(application):
+    """In Django's transaction: rolled back both are undone, committed no later delivery inserts anything."""
+
+    @application.guard.task("report:{order}", name="once", shared=False)
+    def once(order, fails):
+        try:
+            with transaction.atomic():
+                with connection.cursor() as cursor:
+                    cursor.execute("INSERT INTO orders (id) VALUES (%s)", [order])
+                result = application.guard.finish(connection, f"order {order}")
+                if fails:
+                    raise ZeroDivisionError
+        finally:
+            connection.close()
+        return result
+
+    with application.worker(threads=1):
+        with pytest.raises(ZeroDivisionError):
+            once.delay(1, True).get(timeout=20, interval=0.02)
+        requested = once.request(1, False)
+        assert requested.result.get(timeout=20, interval=0.02) == "order 1"
+        application.deliver_again(requested.run_id)
+        assert once.delay(2, False).get(timeout=20, interval=0.02) == "order 2"
+    assert rows("SELECT id FROM orders ORDER BY id") == [(1,), (2,)]
+    statuses = rows("SELECT status FROM holdfast_runs ORDER BY status")
+    assert statuses == [("failed",), ("success",), ("success",)]

@@ -26,9 +26,11 @@ def until(done: Callable[[], object], seconds: float = 20.0) -> None:
 class GuardedApp:
     """An application on a broker in memory. Nothing is swept unless a test asks for it."""
 
-    def __init__(self, url: str, *, broker: str = "memory://", **options: Any) -> None:
+    def __init__(
+        self, url: str, *, broker: str = "memory://", backend: str = "cache+memory://", **options: Any
+    ) -> None:
         name = f"app-{secrets.token_hex(4)}"
-        self.celery = Celery(name, broker=broker, backend="cache+memory://", set_as_current=False)
+        self.celery = Celery(name, broker=broker, backend=backend, set_as_current=False)
         self.celery.conf.update(task_default_queue=name, broker_transport_options={"polling_interval": 0.01})
         self.guard = Guard(self.celery, database=url, sweep=False, **options)
         self.url = url

@@ -1,6 +1,7 @@
 """An application whose guarded tasks write into a table of their own; for workers in real processes.
 
-Every start of a task is a row that nothing fences; every effect is a row in a fenced transaction.
+Every start of a task is a row that nothing fences; every effect is a row in a fenced transaction, or in that
+which ends the run.
 """
 
 import os
@@ -52,37 +53,57 @@ def _start(name: str) -> None:
         connection.execute(insert(starts).values(name=name, pid=os.getpid()))
 
 
-def _effect(name: str) -> None:
-    with engine.begin() as connection:
-        connection.execute(insert(effects).values(name=name))
-        guard.fence(connection)
-
-
-def _work(name: str, seconds: float) -> str:
+def _work(name: str, seconds: float) -> None:
     _start(name)
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         time.sleep(0.05)
-    _effect(name)
-    return name
+
+
+def _finish(name: str) -> str:
+    with engine.begin() as connection:
+        connection.execute(insert(effects).values(name=name))
+        return guard.finish(connection, name)
 
 
 @guard.task("order:{name}")
 def ship(name, seconds=0.0):
-    """Ship an order, which takes a while."""
-    return _work(name, seconds)
+    """Ship an order, which takes a while; an execution that dies after its commit would ship it again."""
+    _work(name, seconds)
+    with engine.begin() as connection:
+        connection.execute(insert(effects).values(name=name))
+        guard.fence(connection)
+    return name
 
 
 @guard.task
 def pick(name, seconds=0.0):
-    """Pick an article, without a key."""
-    return _work(name, seconds)
+    """Pick an article, without a key; that and the end of the run are one commit."""
+    _work(name, seconds)
+    return _finish(name)
 
 
 @guard.task
 def pack(names):
     """Pack what was picked."""
-    return _work("+".join(sorted(names)), 0.0)
+    name = "+".join(sorted(names))
+    _work(name, 0.0)
+    return _finish(name)
+
+
+@guard.task(bind=True, max_retries=3)
+def weigh(self, name):
+    """Weigh an article; the scales always need a second attempt."""
+    _work(name, 0.3)
+    if not self.request.retries:
+        raise self.retry(countdown=0.3)
+    return _finish(name)
+
+
+@guard.task(bind=True)
+def exchange(self, name):
+    """Pick an article in place of this task."""
+    raise self.replace(pick.si(name, 0.3))
 
 
 @app.task(acks_late=True, reject_on_worker_lost=True, name="tests.guard.shop.plain", shared=False)

@@ -316,3 +316,17 @@ def test_the_callbacks_of_a_duplicate_are_called(application):
         go.set()
         assert second.get(timeout=10, interval=0.02) == [7]
         until(lambda: (7,) in calls)
+
+
+def test_a_callback_that_is_called_again_is_the_same_call(application):
+    """A worker called it and died before it stored the result: at the next delivery it has its old id."""
+    add, _, calls = _tasks(application)
+    result = add.apply_async((1, 2), link=[add.s(10), add.si(5, 5)], task_id="first")
+    message = application.next_message()
+    for _ in range(2):
+        application.execute(message)
+        for _ in ("callbacks", "of it"):
+            application.execute(application.next_message())
+        assert result.get(timeout=10, interval=0.02) == 3
+        application.celery.backend.forget("first")  # as if it had not been stored
+    assert sorted(calls) == [(1, 2), (3, 10), (5, 5)]

@@ -215,6 +215,10 @@ class Work:
         line_id = f"{self._noted:08d}-{self._tools.host.token()}"
         self._lines.append((line_id, f"{which}{plain(line)}"))
 
+    def unwritten_lines(self) -> tuple[run_logs.Line, ...]:
+        """The lines not written yet, for a write that may be rolled back."""
+        return tuple(self._lines)
+
     def take_lines(self) -> tuple[run_logs.Line, ...]:
         """The lines not written yet; the caller must write them."""
         taken, self._lines = tuple(self._lines), []

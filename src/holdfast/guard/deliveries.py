@@ -61,6 +61,9 @@ class TaskDelivery:
         self._args = args
         self._kwargs = kwargs
         self._run_id = subjects.run_id(request.id, task.name)
+        for name in ("callbacks", "errbacks"):
+            if getattr(request, name, None):
+                setattr(request, name, outgoing.callbacks_of(request.id, name, getattr(request, name)))
         self._execution = Execution(
             task.name, request, task.run, args, kwargs, task.app.conf.result_serializer
         )
@@ -138,10 +141,22 @@ class TaskDelivery:
                 is_reported = self._is_reported()
                 messages.reported(self._runtime.db, self._run_id)
                 if is_reported:
+                    self._count_in_chord(end)
                     raise Ignore(f"holdfast: {reason}")
                 return self._as_it_ended(end)
         # Another execution is under way, or the run is to be ended: the sweep sees to both.
         raise Ignore(f"holdfast: {reason}")
+
+    def _count_in_chord(self, end: RunEnd) -> None:
+        """The member of a chord is counted: a worker may have died after it stored the result, before that.
+
+        Redis counts a member once, however often it is told. Other backends do not: there the chord waits.
+        """
+        from celery.backends.redis import RedisBackend  # noqa: PLC0415 - needs the client of Redis
+
+        backend, is_done = self._task.backend, end.status is Status.SUCCESS
+        if is_done and self._request.chord and isinstance(backend, RedisBackend):
+            backend.on_chord_part_return(self._request, states.SUCCESS, serialization.value_of(end.result))
 
     def _is_reported(self) -> bool:
         """True if Celery's result backend has the end of this message, which comes after its callbacks."""
@@ -170,6 +185,8 @@ class TaskDelivery:
         error = self._execution.error
         match done.ending:
             case Ending.PUBLISHED | Ending.FINISHED:
+                if self._execution.has_finished and not messages.reported(self._runtime.db, self._run_id):
+                    raise Ignore("holdfast: the sweep had the end of the run reported meanwhile")
                 if error is not None:
                     raise error
                 return self._execution.value

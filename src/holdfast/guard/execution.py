@@ -1,13 +1,15 @@
 """One execution of a guarded task: what it was called with, and how it ended."""
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from celery.exceptions import Ignore, Reject, Retry
 from kombu.exceptions import KombuError
 
-from holdfast.core.errors import FencedOutError, MustWaitError, WorkError
+from holdfast.core.errors import FencedOutError, HoldfastError, MustWaitError, WorkError
 from holdfast.core.records import Fenced
+from holdfast.core.states import Status
 from holdfast.core.text import plain
 from holdfast.engine.work import Work
 from holdfast.guard import context, outgoing, serialization
@@ -16,6 +18,8 @@ from holdfast.store.guarded import messages
 from holdfast.store.guarded.messages import TaskMessage
 
 NEVER = 10.0 * 365 * 86_400
+
+log = logging.getLogger(__name__)
 
 
 class Execution:
@@ -45,6 +49,9 @@ class Execution:
         self.next_message: TaskMessage | None = None
         self.next_delay = 0.0
         self.starts = 0
+        # The result with which the body ends its run in its own transaction, and whether it has.
+        self._finishing: tuple[Any] | None = None
+        self.has_finished = False
 
     def run(self, work: Work) -> Mapping[str, Any] | None:
         """The body of the task has run; its result as it is stored. Errors are those of the engine."""
@@ -52,6 +59,33 @@ class Execution:
         self.starts += 1
         if work.claim.epoch > 1 and not self._request.is_eager:
             self._read_message(work)
+        try:
+            result = self._call(work)
+        except HoldfastError as error:
+            if not self._has_finished(work):
+                raise
+            log.warning("holdfast: %s[%s] raised after guard.finish: %s", self.name, self.celery_id, error)
+            return None
+        return None if self._has_finished(work) else result
+
+    def finishing(self, result: Any) -> dict[str, Any]:
+        """The body is about to end the run in its own transaction; its result as it is stored."""
+        self._finishing = (result,)
+        if self.work is not None:
+            self.work.is_ending = True
+        return serialization.result(result, self._serializer)
+
+    def _has_finished(self, work: Work) -> bool:
+        """True if the body has ended the run in its own transaction, and that has committed."""
+        if self._finishing is None:
+            return False
+        end = messages.end_of(work.db, work.claim.run_id)
+        self.has_finished = end is not None and end.status is Status.SUCCESS
+        if self.has_finished:
+            (self.value,), self.error, self.next_message = self._finishing, None, None
+        return self.has_finished
+
+    def _call(self, work: Work) -> Mapping[str, Any] | None:
         try:
             with context.executing(self):
                 self.value = self._function(*self._args, **self._kwargs)

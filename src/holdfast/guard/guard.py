@@ -31,7 +31,7 @@ from holdfast.guard import (
     worker_events,
 )
 from holdfast.guard.django_connections import DjangoDatabase
-from holdfast.guard.execution import NEVER
+from holdfast.guard.execution import NEVER, Execution
 from holdfast.guard.outgoing import OutgoingCall
 from holdfast.guard.paid_requests import PaidRequests, TransportOptions
 from holdfast.guard.publishing import publish_due
@@ -44,7 +44,7 @@ from holdfast.ledger.exchanges import Policy
 from holdfast.ledger.prices import DEFAULT, Price, ProviderPrices
 from holdfast.providers.base import Provider
 from holdfast.settings import load
-from holdfast.store.guarded import messages
+from holdfast.store.guarded import fencing, messages
 from holdfast.store.guarded.messages import TaskMessage, Timing
 from holdfast.store.protocol import losses
 from holdfast.telemetry import traces
@@ -267,10 +267,17 @@ class Guard:
 
     def work(self) -> Work:
         """The work of the guarded task that is being executed here."""
-        execution = context.execution()
-        if execution is None or execution.work is None:
+        work = self._executing().work
+        if work is None:
             raise no_run()
-        return execution.work
+        return work
+
+    @staticmethod
+    def _executing() -> Execution:
+        execution = context.execution()
+        if execution is None:
+            raise no_run()
+        return execution
 
     def fence(self, using: Any) -> None:
         """What the transaction of `using` writes takes effect only if this execution may still write.
@@ -280,9 +287,30 @@ class Guard:
         """
         claim = self.work().claim
         with transactions.borrowed(self.runtime().db, using) as tx:
-            outcome = messages.fence(tx, claim)
+            outcome = fencing.fence(tx, claim)
         if isinstance(outcome, Fenced):
             raise FencedOut(outcome.reason)
+
+    def finish(self, using: Any, result: Any = None) -> Any:
+        """The run of this task has succeeded with `result`, which is returned, if that transaction commits.
+
+        What the transaction writes and the end of the run take effect together: no later execution does it
+        again. It is a fence as well. Call it last, and end the task: `return guard.finish(session, result)`.
+        """
+        execution, work = self._executing(), self.work()
+        stored = execution.finishing(result)
+        with transactions.borrowed(self.runtime().db, using) as tx:
+            outcome = fencing.finish(
+                tx,
+                work.claim,
+                result=stored,
+                spent=work.spent,
+                said=work.unwritten_lines(),
+                report_after=self._terms.ttl,
+            )
+        if isinstance(outcome, Fenced):
+            raise FencedOut(outcome.reason)
+        return result
 
     def tenant(self, name: str) -> AbstractContextManager[None]:
         """What is requested and paid in the block belongs to this tenant."""

@@ -5,6 +5,7 @@ import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
+from uuid import NAMESPACE_URL, uuid5
 
 from celery.utils.time import maybe_iso8601, maybe_make_aware
 
@@ -84,6 +85,26 @@ class OutgoingCall:
             shown |= {name: str(text)[:_MOST_SHOWN]} if text else {}
         body = json.dumps({"call": stored, "options": stored_options})
         return TaskMessage(celery_id, task_name, body, shown, self.expires_at)
+
+
+def callbacks_of(
+    celery_id: str, name: str, signatures: Sequence[Mapping[str, Any]]
+) -> list[Mapping[str, Any]]:
+    """The callbacks of a message, each with an id that is the same at every delivery of the message.
+
+    Celery draws a new id whenever it calls one. By a fixed id a guarded callback is recognised that is called
+    again, because a worker died after it had called it. Those that are a canvas have ids of their own.
+    """
+    return [
+        {**each, "options": {**(each.get("options") or {}), "task_id": _callback_id(celery_id, name, index)}}
+        if not each.get("subtask_type") and not (each.get("options") or {}).get("task_id")
+        else each
+        for index, each in enumerate(signatures)
+    ]
+
+
+def _callback_id(celery_id: str, name: str, index: int) -> str:
+    return str(uuid5(NAMESPACE_URL, f"{celery_id}/{name}/{index}"))
 
 
 def _timestamp(at: Any) -> float:

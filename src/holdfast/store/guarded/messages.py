@@ -380,9 +380,11 @@ def take_reports(db: Database, names: Sequence[str]) -> list[DueMessage]:
     return db.write("take_reports", body)
 
 
-def reported(db: Database, run_id: str) -> None:
-    """Celery is told of the end of the run by the delivery in hand, or has been told before."""
-    db.write("reported", lambda tx: tx.execute(REPORTED, {"b_run": run_id}), relaxed=True)
+def reported(db: Database, run_id: str) -> bool:
+    """Celery is told of the end of the run by the delivery in hand; False if it was told before."""
+    return db.write(
+        "reported", lambda tx: tx.execute(REPORTED, {"b_run": run_id}).rowcount == 1, relaxed=True
+    )
 
 
 def report(db: Database, run_id: str) -> None:
@@ -391,6 +393,7 @@ def report(db: Database, run_id: str) -> None:
 
 
 REPORT = update(messages).where(messages.c.run_id == bindparam("b_run")).values(report_at=now())
+REPORT_LATER = REPORT.values(report_at=now() + bindparam("b_after", type_=Double()))
 PUBLISH_NOW = (
     update(tasks)
     .where(
@@ -473,14 +476,3 @@ def end(
         return Landed()
 
     return db.write("end_guarded", body)
-
-
-def fence(tx: Tx, claim: Claim) -> Outcome:
-    """Landed if the claim may write in the caller's transaction, whose locks keep it so until it commits.
-
-    It writes first: on SQLite only a write opens a transaction.
-    """
-    if not tx.db.postgresql:
-        tx.execute(fenced.SIGN, {"b_task": claim.task_id})
-    locked = fenced.hold(tx, claim, change=False)
-    return locked if isinstance(locked, Fenced) else Landed()

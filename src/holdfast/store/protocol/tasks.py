@@ -74,7 +74,7 @@ def hold(tx: Tx, claim: Claim, *, change: bool) -> LockedTask | Fenced | Landed:
     """The locked head and task if `claim` may write; otherwise why not.
 
     `change` locks the head for change (finish, fail); other fenced writes share it and never upgrade. Landed
-    means that this claim already finished and its response was lost.
+    means that this claim already finished: its response was lost, or somebody else's transaction did it.
     """
     lock = rows.HEAD_FOR_CHANGE if change else rows.HEAD_FOR_SHARE
     head_row = tx.one(lock, {"head_id": claim.head_id})
@@ -83,7 +83,8 @@ def hold(tx: Tx, claim: Claim, *, change: bool) -> LockedTask | Fenced | Landed:
         return Fenced("gone")
     head, task = rows.head(head_row), rows.task(row)
     run_status = Status(row.run_status)
-    if tx.again and task.state in {TaskState.DONE, TaskState.FAILED} and task.token == claim.token:
+    ends = {TaskState.DONE, TaskState.FAILED} if tx.again else {TaskState.DONE}
+    if task.state in ends and task.token == claim.token:
         return Landed(published=run_status is Status.SUCCESS, goes_on=row.run_phase > task.phase)
     verdict = decide.fence(claim, head, run_status, task)
     if isinstance(verdict, Fenced):
@@ -345,15 +346,21 @@ Writes = Callable[[Tx], None]
 Publish = Callable[[Tx], Writes | None]
 
 
-def finish(
-    db: Database,
+def finish(db: Database, claim: Claim, *, batch: Sequence[Chunk] = (), **parts: Any) -> Outcome:
+    """The slice is done, as `finish_in` says, in a transaction of its own; `batch` is staged in it."""
+    prepared = staging.prepared(claim, batch)
+    return db.write("finish", lambda tx: finish_in(tx, claim, prepared=prepared, **parts), relaxed=True)
+
+
+def finish_in(
+    tx: Tx,
     claim: Claim,
     *,
     spent: Spent,
     staged: int = 0,
     result: Mapping[str, Any] | None = None,
     publish: Publish | None = None,
-    batch: Sequence[Chunk] = (),
+    prepared: staging.Staging = (),
     copy: Copy | None = None,
     also: Writes | None = None,
     said: Sequence[run_logs.Line] = (),
@@ -363,7 +370,7 @@ def finish(
 
     With `goes_on` its kind may have a further phase: then the task that plans it is queued instead.
 
-    `batch` is staged in it, or the chunks of `copy` are reused: CopyGoneError if they are not complete.
+    `prepared` is staged in it, or the chunks of `copy` are reused: CopyGoneError if they are not complete.
     `also` writes more about the slice.
 
     `publish` runs in that transaction when this finish publishes: whatever it writes through the given
@@ -371,42 +378,37 @@ def finish(
     effect outside the transaction. It may lock other heads. What it returns runs after the counter of the
     collection was raised, which every publication waits for while it holds its head: no head is locked there.
     """
-    prepared = staging.prepared(claim, batch)
-
-    def body(tx: Tx) -> Outcome:
-        held = hold(tx, claim, change=True)
-        if isinstance(held, Fenced):
-            return _fenced(tx, Verb.FINISH, claim, held)
-        if isinstance(held, Landed):
-            return _landed_before(tx, claim, Status.SUCCESS) if held.published else held
-        if claim.epoch > 1:
-            tx.execute(DELETE_LEFTOVERS, _location(claim))
-        _leave_behind(tx, claim, prepared, copy, also)
-        run_logs.say(tx, claim.run_id, said)
-        values = _done_values(claim, spent, staged, result)
-        match decide.after_task(others_open=_others_open(tx, claim, held), goes_on=goes_on):
-            case decide.Continuation.WAIT:
-                tx.together(FINISHED, values | journal.of_claim(Verb.FINISH, "slice_done", claim))
-                return Landed()
-            case decide.Continuation.NEXT_PHASE:
-                values |= phases.next_values(claim, _last(claim, held), held.age) | {"b_run": claim.run_id}
-                tx.name = "next_phase"
-                tx.together(FINISHED_PHASE, values | journal.of_claim(Verb.FINISH, "phase_done", claim))
-                return Landed(goes_on=True)
-        values |= _location(claim) | {"b_run": claim.run_id, "b_slices": _last(claim, held)}
-        tx.together(FINISHED_AND_PUBLISHED, values | journal.of_claim(Verb.PUBLISH, "all_slices_done", claim))
-        if claim.phase and claim.plans:
-            phases.end_before(tx, claim)
-        follow_ups = before_bump(tx, held.head, claim.generation, claim.run_id)
-        writes = publish(tx) if publish is not None else None
-        _bump(tx, held.head)
-        if writes is not None:
-            writes(tx)
-        if held.calls_back:
-            follow_ups += requests.after_end(tx, claim.run_id, Status.SUCCESS)
-        return Landed(published=True, follow_ups=follow_ups)
-
-    return db.write("finish", body, relaxed=True)
+    held = hold(tx, claim, change=True)
+    if isinstance(held, Fenced):
+        return _fenced(tx, Verb.FINISH, claim, held)
+    if isinstance(held, Landed):
+        return _landed_before(tx, claim, Status.SUCCESS) if held.published else held
+    if claim.epoch > 1:
+        tx.execute(DELETE_LEFTOVERS, _location(claim))
+    _leave_behind(tx, claim, prepared, copy, also)
+    run_logs.say(tx, claim.run_id, said)
+    values = _done_values(claim, spent, staged, result)
+    match decide.after_task(others_open=_others_open(tx, claim, held), goes_on=goes_on):
+        case decide.Continuation.WAIT:
+            tx.together(FINISHED, values | journal.of_claim(Verb.FINISH, "slice_done", claim))
+            return Landed()
+        case decide.Continuation.NEXT_PHASE:
+            values |= phases.next_values(claim, _last(claim, held), held.age) | {"b_run": claim.run_id}
+            tx.name = "next_phase"
+            tx.together(FINISHED_PHASE, values | journal.of_claim(Verb.FINISH, "phase_done", claim))
+            return Landed(goes_on=True)
+    values |= _location(claim) | {"b_run": claim.run_id, "b_slices": _last(claim, held)}
+    tx.together(FINISHED_AND_PUBLISHED, values | journal.of_claim(Verb.PUBLISH, "all_slices_done", claim))
+    if claim.phase and claim.plans:
+        phases.end_before(tx, claim)
+    follow_ups = before_bump(tx, held.head, claim.generation, claim.run_id)
+    writes = publish(tx) if publish is not None else None
+    _bump(tx, held.head)
+    if writes is not None:
+        writes(tx)
+    if held.calls_back:
+        follow_ups += requests.after_end(tx, claim.run_id, Status.SUCCESS)
+    return Landed(published=True, follow_ups=follow_ups)
 
 
 def _others_open(tx: Tx, claim: Claim, held: LockedTask) -> bool:
@@ -481,7 +483,7 @@ def fail(
         if isinstance(held, Fenced):
             return _fenced(tx, Verb.FAIL, claim, held)
         if isinstance(held, Landed):
-            return _landed_before(tx, claim, Status.FAILED)
+            return Fenced("run_success") if held.published else _landed_before(tx, claim, Status.FAILED)
         values = {"b_reused_calls": spent.reused_calls, "b_saved": spent.saved}
         tx.execute(FAILED_HAVING_REUSED, {"b_task": claim.task_id, **values})
         run_logs.say(tx, claim.run_id, said)
