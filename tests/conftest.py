@@ -50,6 +50,8 @@ LONG = (
     ("tests/money/test_5_budget_races.py", "of_its_own", "sqlite"),
     ("tests/examples/test_examples.py", "fastapi"),
     ("tests/examples/test_examples.py", "flask"),
+    ("tests/doctor/test_projects.py", "example", "fastapi"),
+    ("tests/doctor/test_projects.py", "example", "flask"),
     ("tests/guard/test_processes.py", "killed_process", "rabbitmq"),
     ("tests/guard/test_processes.py", "frozen", "redis"),
     ("tests/guard/test_processes.py", "chord", "redis"),

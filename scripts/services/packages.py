@@ -15,6 +15,7 @@ WANTED = {
     "redis-server": "redis-server",
     "rabbitmq-server": "/usr/lib/rabbitmq/bin/rabbitmq-server",
     "chromium": "chromium",
+    "pgbouncer": "pgbouncer",
     "tesseract-ocr-eng": "/usr/share/tesseract-ocr/5/tessdata/eng.traineddata",
     "tesseract-ocr-osd": "/usr/share/tesseract-ocr/5/tessdata/osd.traineddata",
     "tesseract-ocr-deu": "/usr/share/tesseract-ocr/5/tessdata/deu.traineddata",

@@ -10,7 +10,6 @@ import sys
 import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from holdfast.doctor.facts import ClientFacts
@@ -38,24 +37,26 @@ MOST_BYTES = 2 << 20
 def probe(root: Path) -> tuple[ClientFacts, ...]:
     """The clients in the loaded modules below `root`, and those that are alive and not in such a source."""
     listed: list[ClientFacts] = []
-    for module in list(sys.modules.values()):
-        file = _source(module, root)
-        if file is not None:
-            listed += _in_source(file, root)
+    for file in _sources(root.resolve()):
+        listed += _in_source(file, root.resolve())
     if not any(each.library in {"openai", "anthropic", "groq"} for each in listed):
         listed += _alive()
     return tuple(dict.fromkeys(listed))
 
 
-def _source(module: ModuleType, root: Path) -> Path | None:
-    name = getattr(module, "__file__", None)
-    if not isinstance(name, str) or not name.endswith(".py"):
-        return None
-    file = Path(name).resolve()
+def _sources(root: Path) -> list[Path]:
+    """The files of loaded modules that lie below the folder and are not of installed packages."""
     installed = [Path(sysconfig.get_path(each)).resolve() for each in ("purelib", "platlib", "stdlib")]
-    if not file.is_relative_to(root.resolve()) or any(file.is_relative_to(each) for each in installed):
-        return None
-    return file
+    names = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
+    files = []
+    for name in names:
+        # Thousands of modules are loaded: only those that may lie there are looked up.
+        if not isinstance(name, str) or not name.endswith(".py") or root.name not in name:
+            continue
+        file = Path(name).resolve()
+        if file.is_relative_to(root) and not any(file.is_relative_to(each) for each in installed):
+            files.append(file)
+    return sorted(files)
 
 
 def _in_source(file: Path, root: Path) -> Iterator[ClientFacts]:
@@ -82,7 +83,7 @@ def _in_source(file: Path, root: Path) -> Iterator[ClientFacts]:
             if key in options
         )
         yield ClientFacts(
-            f"{file.relative_to(root.resolve())}:{node.lineno}",
+            f"{file.relative_to(root)}:{node.lineno}",
             library,
             name,
             max_retries=_number(options, "max_retries", None if hidden else retries),

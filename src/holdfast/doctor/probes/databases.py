@@ -83,8 +83,10 @@ def _of_file(facts: DatabaseFacts, file: Path, synchronous: str | None) -> Datab
     )
     if not file.exists():
         return facts
-    # Read only and without a journal of its own: a look leaves nothing behind.
-    engine = create_engine(f"sqlite:///file:{file}?mode=ro&uri=true", poolclass=NullPool)
+    # A reader of a write-ahead log makes the files of that log, unless it is told that nobody writes. Where
+    # the log is there already, somebody may, and nothing is made.
+    unused = "" if file.with_name(f"{file.name}-wal").exists() else "&immutable=1"
+    engine = create_engine(f"sqlite:///file:{file}?mode=ro{unused}&uri=true", poolclass=NullPool)
     try:
         return replace(facts, revision=_revision(engine))
     finally:

@@ -76,12 +76,14 @@ def _greeting(url: str, tls: Mapping[str, Any] | bool | None) -> dict[str, Any]:
 
 
 def _managed(url: str, management: str | None, virtual_host: str) -> dict[str, Any]:
-    nodes = _get(url, management, "/api/nodes?columns=mem_alarm,disk_free_alarm")
+    # A node that has just started lists itself as an empty list.
+    listed = _get(url, management, "/api/nodes?columns=mem_alarm,disk_free_alarm")
+    nodes = [node for node in listed if isinstance(node, dict) and "mem_alarm" in node]
     queues = _get(url, management, f"/api/queues/{quote(virtual_host, safe='')}")
     return {
         "queues": tuple(_queue(each) for each in queues),
-        "memory_alarm": any(node.get("mem_alarm") for node in nodes),
-        "disk_alarm": any(node.get("disk_free_alarm") for node in nodes),
+        "memory_alarm": any(node["mem_alarm"] for node in nodes) if nodes else None,
+        "disk_alarm": any(node.get("disk_free_alarm") for node in nodes) if nodes else None,
     }
 
 

@@ -36,7 +36,6 @@ def probe(
             socket_timeout=PATIENCE,
             socket_connect_timeout=PATIENCE,
             decode_responses=True,
-            client_name="holdfast-doctor",
             **options,
         )
     except ValueError as error:
