@@ -268,15 +268,13 @@ def test_a_read_only_data_folder_is_told(install, small_disk):
     assert "set HOLDFAST_DATA_DIR to a writable folder" in line
 
 
-@pytest.mark.parametrize(
-    "words", [["worker"], ["api", "--port", "0"], ["sweep", "--once"], ["up"], ["index", "."]]
-)
-def test_a_process_in_another_folder_does_not_start(install, tmp_path, words):
+def test_a_process_in_another_folder_does_not_start(install, tmp_path):
     """Exit code 2 and one line that names the settings, instead of a failure for every document."""
     assert install.command("sweep", "--once").returncode == 0
-    done = install.command(*words, data_dir=str(tmp_path / "elsewhere"))
-    said = done.stdout + done.stderr
-    assert done.returncode == 2, said
-    assert "HOLDFAST_DATABASE_URL, HOLDFAST_BROKER_URL and HOLDFAST_DATA_DIR" in said
-    assert "[other_blobs]" in said
+    for words in (["worker"], ["api", "--port", "0"], ["sweep", "--once"], ["up"], ["index", "."]):
+        done = install.command(*words, data_dir=str(tmp_path / "elsewhere"))
+        said = done.stdout + done.stderr
+        assert done.returncode == 2, (words, said)
+        assert "HOLDFAST_DATABASE_URL, HOLDFAST_BROKER_URL and HOLDFAST_DATA_DIR" in said
+        assert "[other_blobs]" in said
     assert install.command("status", data_dir=str(tmp_path / "elsewhere")).returncode == 0
