@@ -107,6 +107,25 @@ def test_progress_is_that_of_the_phase_and_says_which(story):
     assert (done.rolled.share, done.rolled.done, done.rolled.total) == (1.0, 1, 1)
 
 
+def test_the_bar_never_falls_when_a_phase_begins(story):
+    """Each phase is taken to do half of the work that is left; at the end all of it is done."""
+    engine = story.engine(TREE)
+    run_id = engine.request(story.ask(content="abcde")).run_id
+    shares = []
+    while True:
+        by_events = events.standings(story.db, [run_id], engine.registry.phase_shares)[run_id]
+        shares.append(by_events.rolled.share)
+        alike = reads.progress_of(story.db, run_id, phase_shares=engine.registry.phase_shares)
+        assert alike.rolled == by_events.rolled
+        if by_events.run.status is Status.SUCCESS:
+            break
+        engine.work_off(most=1)
+    assert shares == sorted(shares)
+    assert shares[:4] == [0, 0, 0.1, 0.2]
+    assert {0.5, 0.75, 0.875} < set(shares)
+    assert shares[-1] == 1
+
+
 def test_people_are_shown_the_phase(story):
     """In the history the plan of a phase has a name of its own; in the web UI the counts say their phase."""
     engine = story.engine(TREE)

@@ -25,7 +25,7 @@ def looks(watch):
 
 def test_a_worker_that_comes_and_is_lost_is_told_of_once(db):
     """How busy it is says nothing: that may be another tenant's work."""
-    watch = Watch(db)
+    watch = Watch(db, {})
     assert looks(watch) == []
     worker = Worker("w", "w", "here", 1, "1", "", "", ("bulk",), (), 1, 0, WorkerState.WORKING)
     workers.report(db, worker)

@@ -142,8 +142,8 @@ class CollectionList(Shape):
 class ProgressResponse(Shape):
     """True counts; `share` is from 0 to 1, `stages` has done and total of each.
 
-    `done` and `total` count in the parts that were begun; `parts_done` of `parts` are finished. Work in
-    several phases is counted phase by phase; `phase` is which, from 1.
+    `done` and `total` count in the parts that were begun; `parts_done` of `parts` are finished. Counts are
+    those of the phase (from 1); `share` is that of all phases, later ones estimated, and never falls.
     """
 
     done: int

@@ -105,10 +105,10 @@ class AppServices:
 
         self.trees = Trees(engine)
         self.mind_maps = MindMaps(engine)
-        self.views = Viewing(db)
+        self.views = Viewing(db, engine.registry.phase_shares)
         self.history = History(db)
         self.work = SubjectWork(engine)
-        self.journal = Journal(db)
+        self.journal = Journal(db, engine.registry.phase_shares)
         self.jobs = Jobs(engine, runtime.supplies, allow_private=private)
         self.keeps = Keeping(engine, self.collections, self.jobs)
         self.actions = Actions(

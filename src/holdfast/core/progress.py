@@ -2,13 +2,18 @@
 
 A task reports (done, total). The store keeps the larger of the stored and the reported values, so a slice
 that restarts after a crash never moves the bar back. The share of a run is derived from its tasks, never
-incremented: increments would count redelivered work twice.
+incremented: increments would count redelivered work twice. Counts are those of the current phase, the share
+is that of the whole run.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
+from holdfast.core.records import RunRecord
 from holdfast.core.states import TaskState
+
+PHASE_SHARE = 0.5
+"""What part of the work that is left a phase does, if its kind does not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,3 +66,27 @@ def roll_up(steps: Iterable[TaskProgress], *, planned: bool) -> Rolled:
     complete = complete and not failed
     portion = 1.0 if complete else min(share / weights, 0.999) if weights else 0.0
     return Rolled(portion, done, total, failed, complete, parts_done, parts)
+
+
+def of_run(steps: Iterable[TaskProgress], run: RunRecord, phase_shares: Mapping[str, float]) -> Rolled:
+    """The progress of a run by the tasks of its current phase.
+
+    `phase_shares` has, for each kind that has several phases, what part of the work that is left one does.
+    """
+    rolled = roll_up(steps, planned=run.slices is not None)
+    if run.kind not in phase_shares and not run.phase:
+        return rolled
+    return over_phases(rolled, run.phase, phase_shares.get(run.kind, PHASE_SHARE))
+
+
+def over_phases(rolled: Rolled, phase: int, share: float) -> Rolled:
+    """The progress of a run in its phase `phase`, from 0, with the phases before and after it.
+
+    How many follow is not known: each is taken to do `share` of the work that is left. So the bar never falls
+    when a phase begins, and what is left at the end of the last one it moves at once.
+    """
+    if rolled.complete:
+        return rolled
+    left = (1.0 - min(max(share, 0.0), 1.0)) ** phase
+    whole = 1.0 - left + left * min(max(share, 0.0), 1.0) * rolled.share
+    return replace(rolled, share=min(whole, 0.999))

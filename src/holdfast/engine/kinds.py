@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from holdfast.core import progress
 from holdfast.core.errors import BadRequestError
 from holdfast.core.records import KIND, TASK_NAME, Chunk, Claim, Copy, Slice
 from holdfast.engine.job_specs import ActionSpec, JobSpec, SearchSource
@@ -42,7 +43,8 @@ class Kind:
     what the phases before have left (`work.earlier`). `publish` writes in the transaction that publishes;
     it may run more than once and must have no other effect. What it returns runs last in that transaction.
     The limits are seconds: past `soft_limit` the next check raises, past `hard_limit` the lease is no
-    longer renewed. `job`, `actions` and `search` say how people use it.
+    longer renewed. `job`, `actions` and `search` say how people use it. `phase_share` is what part of the
+    work that is left a phase usually does, for the progress of a run with several.
     """
 
     name: str
@@ -57,6 +59,7 @@ class Kind:
     job: JobSpec | None = None
     actions: Sequence[ActionSpec] = ()
     search: SearchSource | None = None
+    phase_share: float = progress.PHASE_SHARE
 
     @property
     def pipeline(self) -> str:
@@ -161,6 +164,12 @@ class Registry:
         """
         kind = self._kinds.get(name)
         return kind is None or kind.plan_next is not None or kind.publish is not None
+
+    @property
+    def phase_shares(self) -> dict[str, float]:
+        """What part of the work that is left a phase usually does, of the kinds that have several."""
+        kinds = self._kinds.items()
+        return {name: kind.phase_share for name, kind in kinds if kind.plan_next is not None}
 
     @property
     def names(self) -> list[str]:

@@ -18,7 +18,6 @@ from typing import Any
 
 from holdfast.core.errors import BadRequestError
 from holdfast.core.records import Claim, Slice
-from holdfast.engine.job_specs import JobSpec
 from holdfast.engine.kinds import Finish, Kind
 from holdfast.engine.work import Work
 from holdfast.kinds import (
@@ -33,6 +32,7 @@ from holdfast.kinds import (
     model_calls,
 )
 from holdfast.kinds.communities import MOST_LEVELS
+from holdfast.kinds.derived_kind import NOTES, DerivedKind
 from holdfast.kinds.graph_answers import ExtractionRules
 from holdfast.kinds.graph_assembly import Assembly, WindowMentions
 from holdfast.kinds.graph_extraction import DocumentWindow, ExtractionWork
@@ -49,7 +49,6 @@ from holdfast.store.protocol import slices
 NAME = "graph"
 VERSION = 1
 PROMPTS = 1
-MOST_NOTES = 4000
 MOST_TYPES = 40
 # What a slice holds at most.
 CHUNKS_IN_SLICE = 120
@@ -60,6 +59,8 @@ REPORTS_IN_SLICE = 40
 # State of one run: what windows said, and which names mean the same. Below are the levels of communities.
 WINDOWS, SAME = 100, 101
 EXTRACT, NAMES, WRITE, REPORT = "extract", "names", "write", "report"
+# Windows are a bit less than half of the calls; descriptions, and the reports of each level, follow.
+PHASE_SHARE = 0.45
 STAGES = {EXTRACT: "extracting", NAMES: "names", WRITE: "describing", REPORT: "reporting"}
 
 PARAMETERS: Mapping[str, Any] = {
@@ -86,12 +87,7 @@ PARAMETERS: Mapping[str, Any] = {
             "type": "boolean",
             "default": True,
         },
-        "notes": {
-            "title": "Further instructions",
-            "type": "string",
-            "maxLength": MOST_NOTES,
-            "default": "",
-        },
+        "notes": NOTES,
         "rebuild": {
             "title": "Find communities anew",
             "type": "boolean",
@@ -127,27 +123,19 @@ class Graph:
 
     def kind(self) -> Kind:
         """The kind to register."""
-        job = JobSpec(
+        return DerivedKind(
+            name=NAME,
             title="Knowledge graph",
             description="Entities of a collection, their relations, their communities and reports on these.",
-            parameters=PARAMETERS,
-            check=checked,
-            asks_model=True,
-            prompts=PROMPTS,
-            stages=tuple(STAGES.values()),
-            estimate_job=graph_estimates.calls_of,
-            result=RESULT,
-            keepable=True,
-        )
-        return Kind(
-            NAME,
-            self.run,
-            plan=self.plan,
-            plan_next=self.plan_next,
-            publish=self.publish,
             version=VERSION,
-            job=job,
-        )
+            prompts=PROMPTS,
+            parameters=PARAMETERS,
+            result=RESULT,
+            stages=tuple(STAGES.values()),
+            estimate=graph_estimates.calls_of,
+            phase_share=PHASE_SHARE,
+            check=checked,
+        ).kind(self)
 
     def plan(self, work: Work) -> list[Slice]:
         """The documents, to be read window by window."""

@@ -14,7 +14,6 @@ from typing import Any
 
 from holdfast.core.errors import WorkError
 from holdfast.core.records import Claim, Slice
-from holdfast.engine.job_specs import JobSpec
 from holdfast.engine.kinds import Finish, Kind
 from holdfast.engine.work import Work
 from holdfast.kinds import (
@@ -25,6 +24,7 @@ from holdfast.kinds import (
     topic_blocks,
     topic_nodes,
 )
+from holdfast.kinds.derived_kind import NOTES, DerivedKind
 from holdfast.kinds.log_phrases import many
 from holdfast.kinds.topic_blocks import TopicBlock
 from holdfast.kinds.topic_nodes import DocumentOutline
@@ -40,13 +40,14 @@ NAME = "mindmap"
 VERSION = 1
 PROMPTS = 1
 DOCUMENT, COLLECTION = "document", "collection"
-MOST_NOTES = 4000
 DOCUMENTS_IN_SLICE = 32
 # Chunks of the documents of one slice, together.
 CHUNKS_IN_SLICE = 4000
 GROUPS_IN_SLICE = 8
 # Maps that are paid for together; between two batches a cancelled job stops.
 BATCH = 16
+# Nearly all calls are for documents.
+PHASE_SHARE = 0.9
 
 PARAMETERS: Mapping[str, Any] = {
     "type": "object",
@@ -58,12 +59,7 @@ PARAMETERS: Mapping[str, Any] = {
             "default": COLLECTION,
             "description": "A map of each document; or these, and one of the collection above them.",
         },
-        "notes": {
-            "title": "Further instructions",
-            "type": "string",
-            "maxLength": MOST_NOTES,
-            "default": "",
-        },
+        "notes": NOTES,
     },
 }
 RESULT: Mapping[str, Any] = {
@@ -75,11 +71,6 @@ RESULT: Mapping[str, Any] = {
 }
 
 
-def checked(params: dict[str, Any]) -> dict[str, Any]:
-    """The parameters as they are frozen."""
-    return {**params, "notes": params["notes"].strip()}
-
-
 class Mindmap:
     """The work of mapping, in one process."""
 
@@ -88,27 +79,18 @@ class Mindmap:
 
     def kind(self) -> Kind:
         """The kind to register."""
-        job = JobSpec(
+        return DerivedKind(
+            name=NAME,
             title="Mind map",
             description="Maps the topics of documents and of their collection.",
-            parameters=PARAMETERS,
-            check=checked,
-            asks_model=True,
-            prompts=PROMPTS,
-            stages=("mapping",),
-            estimate_job=mindmap_estimates.foreseen,
-            result=RESULT,
-            keepable=True,
-        )
-        return Kind(
-            NAME,
-            self.run,
-            plan=self.plan,
-            plan_next=self.plan_next,
-            publish=self.publish,
             version=VERSION,
-            job=job,
-        )
+            prompts=PROMPTS,
+            parameters=PARAMETERS,
+            result=RESULT,
+            stages=("mapping",),
+            estimate=mindmap_estimates.foreseen,
+            phase_share=PHASE_SHARE,
+        ).kind(self)
 
     def plan(self, work: Work) -> list[Slice]:
         """Slices of some documents each."""

@@ -15,10 +15,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from holdfast.core.records import Claim, Slice
-from holdfast.engine.job_specs import JobEstimate, JobSpec, SearchSource
+from holdfast.engine.job_specs import JobEstimate, SearchSource
 from holdfast.engine.kinds import Finish, Kind
 from holdfast.engine.work import Work
 from holdfast.kinds import corpus, job_summary, neighbour_groups, pivots, raptor_estimates, raptor_nodes
+from holdfast.kinds.derived_kind import NOTES, DerivedKind
 from holdfast.kinds.log_phrases import many
 from holdfast.kinds.pivots import Pivot
 from holdfast.kinds.raptor_nodes import Group, LevelWork, TreeMember
@@ -38,7 +39,6 @@ NAME = "raptor"
 VERSION = 1
 PROMPTS = 1
 DOCUMENT, COLLECTION, THEMES = "document", "collection", "themes"
-MOST_NOTES = 4000
 # What a slice holds at most: chunks (or nodes below) of documents, or clusters.
 CHUNKS_IN_SLICE = 400
 CLUSTERS_IN_SLICE = 16
@@ -47,6 +47,8 @@ CLUSTERS_IN_SLICE = 16
 WEIGHT = 0.1
 # Where the pivots of themes are kept, beside those of a collection's documents.
 OF_THEMES = 100
+# A level has some six times as many summaries as the next one, of short documents twice as many.
+PHASE_SHARE = 0.7
 
 PARAMETERS: Mapping[str, Any] = {
     "type": "object",
@@ -74,12 +76,7 @@ PARAMETERS: Mapping[str, Any] = {
             "maximum": 32,
             "default": 12,
         },
-        "notes": {
-            "title": "Further instructions",
-            "type": "string",
-            "maxLength": MOST_NOTES,
-            "default": "",
-        },
+        "notes": NOTES,
         "rebuild": {
             "title": "Cluster anew",
             "type": "boolean",
@@ -97,11 +94,6 @@ RESULT: Mapping[str, Any] = {
         "node": {"type": "string", "description": "The key of the root in the tree."},
     },
 }
-
-
-def checked(params: dict[str, Any]) -> dict[str, Any]:
-    """The parameters as they are frozen."""
-    return {**params, "notes": params["notes"].strip()}
 
 
 def foreseen(estimate: JobEstimate) -> list[Call]:
@@ -127,28 +119,19 @@ class Raptor:
 
     def kind(self) -> Kind:
         """The kind to register."""
-        job = JobSpec(
+        return DerivedKind(
+            name=NAME,
             title="Tree of summaries",
             description="Summarises documents and their collection, level by level.",
-            parameters=PARAMETERS,
-            check=checked,
-            asks_model=True,
-            prompts=PROMPTS,
-            stages=("summarising",),
-            estimate_job=foreseen,
-            result=RESULT,
-            keepable=True,
-        )
-        return Kind(
-            NAME,
-            self.run,
-            plan=self.plan,
-            plan_next=self.plan_next,
-            publish=self.publish,
             version=VERSION,
-            job=job,
+            prompts=PROMPTS,
+            parameters=PARAMETERS,
+            result=RESULT,
+            stages=("summarising",),
+            estimate=foreseen,
+            phase_share=PHASE_SHARE,
             search=SearchSource("summaries", SummarySearch(NAME, raptor_nodes.SUMMARY).find, WEIGHT),
-        )
+        ).kind(self)
 
     def plan(self, work: Work) -> list[Slice]:
         """The first level: of each document, or of themes over all chunks."""

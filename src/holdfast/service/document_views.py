@@ -6,7 +6,7 @@ A page of documents takes as many statements as a single document.
 import base64
 import binascii
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from holdfast.core import subjects
@@ -70,7 +70,7 @@ class DocumentView:
         run = self.standing.run if self.standing is not None else None
         if self.standing is None or run is None or run.status is not Status.RUNNING or not run.started_at:
             return None
-        if run.phase:  # its share is that of the phase, its time that of the run
+        if run.phase:  # how many phases follow is not known
             return None
         share, seconds = self.standing.rolled.share, self.standing.now - run.started_at
         return seconds * (1 - share) / share if share >= SOONEST and seconds > 1 else None
@@ -88,8 +88,9 @@ class DocumentView:
 class Viewing:
     """Looks at the documents of an installation."""
 
-    def __init__(self, db: Database) -> None:
+    def __init__(self, db: Database, phase_shares: Mapping[str, float]) -> None:
         self._db = db
+        self._phase_shares = phase_shares
 
     def view(self, document: Document) -> DocumentView:
         """The document as it stands."""
@@ -97,7 +98,8 @@ class Viewing:
 
     def views(self, documents: Sequence[Document]) -> list[DocumentView]:
         """The documents as they stand, in the same order."""
-        known = events.standings(self._db, {one.run_id for one in documents if one.run_id is not None})
+        runs = {one.run_id for one in documents if one.run_id is not None}
+        known = events.standings(self._db, runs, self._phase_shares)
         return [DocumentView(one, known.get(one.run_id or "")) for one in documents]
 
     def listed(self, query: DocumentQuery) -> tuple[list[DocumentView], str | None]:
@@ -125,7 +127,7 @@ class Viewing:
 
     def run(self, tenant: str, run_id: str, *, lines: int) -> RunProgress:
         """A run of the tenant with the latest lines of its log; NotFoundError when it has no such run."""
-        progress = reads.progress_of(self._db, run_id, lines)
+        progress = reads.progress_of(self._db, run_id, lines, self._phase_shares)
         if progress is None or progress.run.tenant != tenant:
             raise NotFoundError(f"there is no run {run_id!r}", code="unknown_run")
         return progress

@@ -204,8 +204,8 @@ class Jobs:
         return self._views(jobs.page(self._db, query))
 
     def _views(self, rows: list[Job]) -> list[JobView]:
-        known = events.standings(self._db, {job.run.id for job in rows})
         registry = self._engine.registry
+        known = events.standings(self._db, {job.run.id for job in rows}, registry.phase_shares)
         return [JobView(job, known.get(job.run.id), registry.job(job.run.kind)) for job in rows]
 
     def counts(self, view: JobView) -> dict[str, int]:

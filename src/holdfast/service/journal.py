@@ -1,7 +1,7 @@
 """The journal of an installation: page by page, and what is new since the last look."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -28,7 +28,7 @@ Happening = Event | RunStanding | Crew
 class Journal:
     """Reads the journal; each read is one of the store's, bound to this installation."""
 
-    def __init__(self, db: Database) -> None:
+    def __init__(self, db: Database, phase_shares: Mapping[str, float]) -> None:
         self._db = db
         self.adopt = partial(events.adopt, db)
         self.page = partial(events.page, db)
@@ -36,7 +36,7 @@ class Journal:
         self.latest = partial(events.latest, db)
         self.here = partial(events.here, db)
         self.position = partial(events.known, db)
-        self.watch = partial(Watch, db)
+        self.watch = partial(Watch, db, phase_shares)
 
     def of_document(self, document: Document, *, after: Position, limit: int) -> tuple[Event, ...]:
         """The entries of a document's indexing."""
@@ -48,8 +48,9 @@ class Journal:
 class Watch:
     """What is new since the last look. The cost of a look does not depend on how much others did before."""
 
-    def __init__(self, db: Database) -> None:
+    def __init__(self, db: Database, phase_shares: Mapping[str, float]) -> None:
         self._db = db
+        self._phase_shares = phase_shares
         self._position: Position | None = None
         self._far: dict[str, tuple[object, ...]] = {}
         self._crew: Crew | None = None
@@ -63,7 +64,7 @@ class Watch:
         names = sorted(tenants)
         starts = [each for each in (self._position, since) if each is not None]
         happenings: list[Happening] = [*self._fresh(names, min(starts, default=events.BEGINNING))]
-        far = {one.run.id: one for one in events.running(self._db, names)}
+        far = {one.run.id: one for one in events.running(self._db, names, self._phase_shares)}
         happenings += [one for name, one in far.items() if self._far.get(name) != _measure(one)]
         self._far = {name: _measure(one) for name, one in far.items()}
         return [*happenings, *self._changed_crew()]

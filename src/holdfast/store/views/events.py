@@ -310,6 +310,7 @@ class RunWaits:
     until: float
 
 
+NO_SHARES: Mapping[str, float] = {}
 _ids = bindparam("runs", type_=KeyList())
 
 
@@ -400,21 +401,29 @@ COUNTS = (
 )
 
 
-def standings(db: Database, run_ids: Collection[str]) -> dict[str, RunStanding]:
-    """The standings of the runs by id, in one snapshot; runs whose history was pruned are missing."""
+def standings(
+    db: Database, run_ids: Collection[str], phase_shares: Mapping[str, float] = NO_SHARES
+) -> dict[str, RunStanding]:
+    """The standings of the runs by id, in one snapshot; runs whose history was pruned are missing.
+
+    `phase_shares` has, for each kind that has several phases, what part of the work that is left one does.
+    """
     if not run_ids:
         return {}
-    return _standings(db.look(STANDINGS[db.postgresql], {"runs": list(run_ids)}))
+    return _standings(db.look(STANDINGS[db.postgresql], {"runs": list(run_ids)}), phase_shares)
 
 
-def running(db: Database, tenants: Collection[str]) -> tuple[RunStanding, ...]:
+def running(
+    db: Database, tenants: Collection[str], phase_shares: Mapping[str, float] = NO_SHARES
+) -> tuple[RunStanding, ...]:
     """The standings of the running runs of these tenants, limited so that the read stays cheap."""
 
     def body(tx: Tx) -> tuple[RunStanding, ...]:
         ids = [row.id for row in tx.all(RUNNING, {"tenants": list(tenants)})]
         if not ids:
             return ()
-        return tuple(_standings(tx.all(STANDINGS[db.postgresql], {"runs": ids})).values())
+        listed = tx.all(STANDINGS[db.postgresql], {"runs": ids})
+        return tuple(_standings(listed, phase_shares).values())
 
     return db.read(body)
 
@@ -427,11 +436,11 @@ def live_counts(db: Database, tenant: str) -> dict[str, dict[str, int]]:
     return by_lane
 
 
-def _standings(listed: Sequence[Row[Any]]) -> dict[str, RunStanding]:
-    return {row.id: _standing(row) for row in listed}
+def _standings(listed: Sequence[Row[Any]], phase_shares: Mapping[str, float]) -> dict[str, RunStanding]:
+    return {row.id: _standing(row, phase_shares) for row in listed}
 
 
-def _standing(row: Row[Any]) -> RunStanding:
+def _standing(row: Row[Any], phase_shares: Mapping[str, float]) -> RunStanding:
     run = rows.run(row)
     step_rows, (amount, tokens, paid_calls, unpriced_calls), trouble = json.loads(row.tally)
     steps = [_Step._make(step) for step in step_rows or ()]
@@ -455,7 +464,7 @@ def _standing(row: Row[Any]) -> RunStanding:
         unpriced_calls or 0,
     )
     unit = next((one.unit for one in counted if one.unit), "")
-    rolled = progress.roll_up(parts, planned=run.slices is not None)
+    rolled = progress.of_run(parts, run, phase_shares)
     return RunStanding(run, rolled, unit, stages, spent, row.now, _waits(steps), _trouble(trouble, row.now))
 
 

@@ -171,6 +171,7 @@ class RunProgress:
     lines: tuple[LogLine, ...]
 
 
+NO_SHARES: Mapping[str, float] = {}
 LINES = (
     select(lines.c.at, lines.c.text)
     .where(lines.c.run_id == bindparam("run_id"))
@@ -179,15 +180,21 @@ LINES = (
 )
 
 
-def progress_of(db: Database, run_id: str, limit: int = LINES_SHOWN) -> RunProgress | None:
-    """The run's progress with its latest `limit` log lines, oldest first; None for an unknown run."""
+def progress_of(
+    db: Database, run_id: str, limit: int = LINES_SHOWN, phase_shares: Mapping[str, float] = NO_SHARES
+) -> RunProgress | None:
+    """The run's progress with its latest `limit` log lines, oldest first; None for an unknown run.
+
+    `phase_shares` is that of `events.standings`.
+    """
 
     def body(tx: Tx) -> RunProgress | None:
         row = tx.one(rows.RUN_BY_ID, {"run_id": run_id})
         if row is None:
             return None
         said = tx.all(LINES, {"run_id": run_id, "limit": limit})
-        rolled = _rolled(rows.run(row), _tasks(tx, run_id), tuple(LogLine(*line) for line in reversed(said)))
+        log = tuple(LogLine(*line) for line in reversed(said))
+        rolled = _rolled(rows.run(row), _tasks(tx, run_id), log, phase_shares)
         return replace(rolled, spent=_spent(rolled.spent, payments.by_run(tx, [run_id]).get(run_id)))
 
     return db.read(body)
@@ -199,14 +206,19 @@ def _spent(by_tasks: Spent, by_bill: Spent | None) -> Spent:
     return replace(known, reused_calls=by_tasks.reused_calls, saved=by_tasks.saved)
 
 
-def _rolled(run: RunRecord, details: Sequence[TaskDetail], said: tuple[LogLine, ...]) -> RunProgress:
+def _rolled(
+    run: RunRecord,
+    details: Sequence[TaskDetail],
+    said: tuple[LogLine, ...],
+    phase_shares: Mapping[str, float],
+) -> RunProgress:
     counted = [one for one in details if one.task.phase == run.phase]
     # Planning is no progress of a sliced document: its slices are. Alone, the plan task does the work.
     counted = counted[1:] or counted
     steps = [progress.TaskProgress(one.task.state, one.done, one.total, one.weight) for one in counted]
     return RunProgress(
         run,
-        progress.roll_up(steps, planned=run.slices is not None),
+        progress.of_run(steps, run, phase_shares),
         next((one.unit for one in counted if one.unit), ""),
         _stages(counted),
         sum((one.spent for one in details), Spent()),
