@@ -79,7 +79,7 @@ def test_a_model_is_sent_what_its_table_says_and_nothing_else(loaded):
         ("[providers.fast.prices]\nx = { output = 1 }", "[providers.fast] in {file} prices.x: "),
         ('[providers.fast]\nfree = "perhaps"', "[providers.fast] in {file} free: "),
         ("[providers.fast]\nprice = 1", "[providers.fast] in {file} price: "),
-        ('[providers.fast]\nwire = "anthropic"', "[providers.fast] in {file} wire: "),
+        ('[providers.fast]\nwire = "gopher"', "[providers.fast] in {file} wire: "),
         ("[providers.fast]\nfree = true", "[providers.fast] in {file} set api_key or api_key_env"),
     ],
 )
@@ -90,11 +90,12 @@ def test_what_is_wrong_in_a_table_is_named_with_its_table(loaded, tmp_path, line
     assert message.format(file=tmp_path / "own.toml") in str(refused.value)
 
 
-def test_the_one_wire_format_may_be_named(loaded):
-    """Only that of OpenAI exists, and another is refused with what there is."""
+def test_a_wire_format_may_be_named(loaded):
+    """One that does not exist is refused with what there is."""
     assert loaded('[providers.fast]\nwire = "openai"\nbase_url = "http://127.0.0.1:9/v1"').providers
-    with pytest.raises(SettingsError, match="'openai'"):
-        loaded('[providers.fast]\nwire = "anthropic"\nbase_url = "http://127.0.0.1:9/v1"')
+    assert loaded('[providers.fast]\nwire = "anthropic"\nbase_url = "http://127.0.0.1:9"').providers
+    with pytest.raises(SettingsError, match="'openai', 'anthropic'"):
+        loaded('[providers.fast]\nwire = "gopher"\nbase_url = "http://127.0.0.1:9/v1"')
 
 
 def test_a_provider_keeps_its_identity_when_its_name_and_address_change(loaded):

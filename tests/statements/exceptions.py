@@ -45,7 +45,7 @@ EXCEPTIONS: dict[str, Allowed] = {
     "billing.bill": Allowed(
         "adds up all that a tenant was charged and saved in a span of time, by what the person chooses",
         _PERSON,
-        ("charges", "orders", "tasks", "runs", "heads", "journal"),
+        ("charges", "orders", "tasks", "gateway_usage", "runs", "heads", "journal"),
     ),
     "budgets._counted": Allowed(
         "adds up, once, what the scope of a new budget was charged in its period",

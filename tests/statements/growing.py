@@ -40,6 +40,16 @@ GROWN = {
     "messages": """run_id, celery_id, task_name, body, options, report_at
         SELECT 'r' || (1 + n % 2) || '-' || ((n + 1) / 2), 'c' || n, 'shop.build', '{}', '{}',
         CASE WHEN n % 1000 = 9 THEN 1.0 END FROM g""",
+    "gateway_calls": """call, tenant, content, process, hold, held_until, created_at
+        SELECT 'call-' || n, 'default', 'content-' || n, 'p', 'h', CASE WHEN n % 2 = 0 THEN 9e9 END,
+        1.0 + n FROM g""",
+    "gateway_usage": """tenant, hour, gateway, key_id, scope, provider, endpoint, model, requests, reused,
+        waited, errors, reused_calls, saved, millis
+        SELECT 'default', 490000 + n / 100, 'g', 'k' || (n % 10), 's' || (n % 100), 'openai', 'embeddings',
+        'm', 1, 1, 0, 0, 1, 1, 1 FROM g""",
+    "gateway_notes": """id, tenant, at, kind, key_id, scope, endpoint, model, status, code, millis
+        SELECT 'n' || n, 'default', n, CASE WHEN n % 2 = 0 THEN 'slow' ELSE 'error' END, 'k', '',
+        'embeddings', 'm', 200, '', n FROM g""",
     "chunks": """head_id, generation, slice, epoch, position, text, call_key, words
         SELECT 1 + n / 100, 1 + n % 2, 0, 1, n % 100, 'words', 'key-' || n,
         'all ' || CASE WHEN n % 70 = 0 THEN 'week ' ELSE '' END || 'w' || (n % 5000) FROM g""",

@@ -29,6 +29,7 @@ from holdfast.api.parameters import valid_id
 from holdfast.api.rate_limits import SLOT, Turnstile
 from holdfast.core.errors import HoldfastError, KeyRestrictedError
 from holdfast.service.access import NEIGHBOUR, Access, Identity, KeyNeededError, Scope
+from holdfast.service.access import PREFIX as KEY_PREFIX
 from holdfast.service.records import Collection, Document
 
 SCHEMES: dict[str, dict[str, str]] = {
@@ -48,6 +49,8 @@ PAGE = "X-Holdfast-Page"
 FILTERED = "holdfast_filtered"
 """Set on an endpoint that shows keys with a filter only what passes."""
 SAFE = {"GET", "HEAD"}
+# How keys of providers begin: OpenAI and Anthropic, Google, Groq, xAI, OpenRouter.
+PROVIDER_KEYS = ("sk-", "AIza", "gsk_", "xai-")
 OUR_SITES = frozenset({"same-origin", "none"})
 """What `Sec-Fetch-Site` says of our own web UI, and of a URL that was typed in."""
 
@@ -113,10 +116,29 @@ def _caller(request: Request) -> Identity:
     caller = _entered(
         request, _who(request, parameters.services_of(request).access, _shown(request), is_page=False)
     )
-    if caller.restriction and not _is_filtered(request):
+    if not _is_filtered(request):
+        refuse_restricted(caller)
+    return caller
+
+
+def refuse_restricted(caller: Identity) -> None:
+    """Return if the key has no filter; otherwise KeyRestrictedError."""
+    if caller.restriction:
         message = "this key is limited to some documents; this request needs a key that is not"
         raise KeyRestrictedError(message)
-    return caller
+
+
+def gateway_caller(request: Request, access: Access) -> Identity:
+    """Who asks the gateway: a key of ours, or anybody on this machine as long as there are none.
+
+    Client libraries always send a key. Without keys any word will do, but one of a provider is a mistake.
+    """
+    shown = _shown(request)
+    if shown and shown.startswith(PROVIDER_KEYS) and not shown.startswith(KEY_PREFIX):
+        message = "this is a key of a provider; send a key of Holdfast instead: holdfast keys create"
+        raise KeyNeededError(message)
+    ours = shown if shown and (shown.startswith(KEY_PREFIX) or access.has_keys()) else None
+    return _who(request, access, ours, is_page=False, cookies=False)
 
 
 def filtered(endpoint: T) -> T:
@@ -141,8 +163,10 @@ def _shown(request: Request) -> str | None:
     return shown.pop() if shown else None
 
 
-def _who(request: Request, access: Access, shown: str | None, *, is_page: bool) -> Identity:
-    session = request.cookies.get(COOKIE)
+def _who(
+    request: Request, access: Access, shown: str | None, *, is_page: bool, cookies: bool = True
+) -> Identity:
+    session = request.cookies.get(COOKIE) if cookies else None
     if shown:
         return access.who(shown)
     if session is None or not access.has_keys():

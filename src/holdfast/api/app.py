@@ -34,10 +34,13 @@ from holdfast.api import (
     trees,
 )
 from holdfast.api.event_feed import Feed
+from holdfast.api.gateway_route import GatewayRoute, nothing_else
 from holdfast.api.limits import BodyLimits, Gate
 from holdfast.api.metrics import Counting
 from holdfast.api.rate_limits import Allowance, Turnstile
 from holdfast.bootstrap import AppServices, Runtime
+from holdfast.gateway.gateway import Gateway, gateway_of
+from holdfast.service.access import Access
 from holdfast.service.operations import Depths
 from holdfast.web import routes
 from holdfast.web.page_access import PageAccess
@@ -52,14 +55,18 @@ DESCRIPTION = (
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """The application, what stands before it, the feed that must be closed for it to end, and what counts."""
+    """What stands before the application, its threads and connections; the gateway, which ends last.
 
-    app: FastAPI
+    The application, the feed that must be closed for it to end, and what counts: not of a gateway alone.
+    """
+
     gate: Gate
-    feed: Feed
-    counting: Counting
     threads: int
     clients: int
+    gateway: Gateway | None = None
+    app: FastAPI | None = None
+    feed: Feed | None = None
+    counting: Counting | None = None
 
 
 class _Api(FastAPI):
@@ -111,9 +118,22 @@ def build(runtime: Runtime, depths: Depths = tuple) -> Built:
     for router in routes.routers():
         app.include_router(router)
     limits = BodyLimits(settings.most_bytes, settings.most_json, settings.body_pause, settings.most_import)
-    gate = Gate(connections.Room(app), limits, counting.note)
+    gateway = gateway_of(runtime) if settings.gateway else None
+    front = app if gateway is None else GatewayRoute(app, gateway, services.access, turnstile)
+    gate = Gate(connections.Room(front), limits, counting.note)
     most = connections.most(settings.api_clients)
-    return Built(app, gate, feed, counting, settings.api_threads, most)
+    return Built(gate, settings.api_threads, most, gateway, app, feed, counting)
+
+
+def build_gateway(runtime: Runtime) -> Built:
+    """The gateway alone, for a port of its own. It also answers `/healthz`."""
+    settings = runtime.settings
+    turnstile = Turnstile(Allowance(settings.api_rate, settings.api_concurrency, settings.api_listeners))
+    gateway = gateway_of(runtime)
+    front = GatewayRoute(nothing_else, gateway, Access(runtime.db), turnstile)
+    limits = BodyLimits(settings.most_bytes, settings.most_json, settings.body_pause, settings.most_import)
+    gate = Gate(connections.Room(front), limits, lambda *_: None)
+    return Built(gate, settings.api_threads, connections.most(settings.api_clients), gateway)
 
 
 def routers() -> list[APIRouter]:

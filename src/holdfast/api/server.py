@@ -13,6 +13,8 @@ from holdfast.core.errors import NotReadyError
 
 GRACE = 5
 BACKLOG = 512
+# Seconds for which a server that ends waits for calls of the gateway.
+DRAIN = 20.0
 
 
 class ApiServer(uvicorn.Server):
@@ -33,8 +35,10 @@ class ApiServer(uvicorn.Server):
             timeout_graceful_shutdown=GRACE,
         )
         super().__init__(config)
-        built.counting.connected = lambda: len(self.server_state.connections)
+        if built.counting is not None:
+            built.counting.connected = lambda: len(self.server_state.connections)
         self._feed = built.feed
+        self._gateway = built.gateway
         self._threads = built.threads
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -44,15 +48,25 @@ class ApiServer(uvicorn.Server):
         to_thread.current_default_thread_limiter().total_tokens = self._threads
         await super().startup(sockets)
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Serve nobody any more; calls of the gateway are heard to their end, so that none is in doubt."""
+        await super().shutdown(sockets)
+        if self._gateway is not None:
+            await to_thread.run_sync(self._gateway.close, DRAIN)
+
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Begin to end, on a signal."""
-        self._feed.close()
+        self._end_streams()
         super().handle_exit(sig, frame)
 
     def end(self) -> None:
         """Begin to end."""
-        self._feed.close()
+        self._end_streams()
         self.should_exit = True
+
+    def _end_streams(self) -> None:
+        if self._feed is not None:
+            self._feed.close()
 
 
 def is_local(host: str) -> bool:

@@ -32,9 +32,9 @@ def supplies_of(settings: Settings) -> Supplies:
     """The providers and models available to kinds, without opening any."""
     embeds = _wire(settings, settings.embedding_provider)
     return Supplies(
-        embedding=_provider_name(settings, "embedding"),
+        embedding=provider_name(settings, "embedding"),
         embedding_model=settings.embedding_model or DEFAULT_MODELS.get(embeds),
-        llm=_provider_name(settings, "llm"),
+        llm=provider_name(settings, "llm"),
         llm_model=settings.llm_model or DEFAULT_LLM_MODELS.get(_wire(settings, settings.llm_provider)),
         llm_parameters=_parameters(settings.providers.get(settings.llm_provider)),
         embedding_offers=_offers(settings, "embedding", DEFAULT_MODELS),
@@ -55,7 +55,7 @@ def _offers(settings: Settings, part: str, usual: Mapping[str, str]) -> dict[str
         if own.wire != "openai":
             continue
         offers[name] = Offer(own.named, usual["openai"], _parameters(own))
-    chosen, identity = getattr(settings, f"{part}_provider"), _provider_name(settings, part)
+    chosen, identity = getattr(settings, f"{part}_provider"), provider_name(settings, part)
     if identity is not None:
         own_model = getattr(settings, f"{part}_model") or usual.get(_wire(settings, chosen))
         offers[chosen] = Offer(identity, own_model, _parameters(settings.providers.get(chosen)))
@@ -132,7 +132,7 @@ def clients_of(
             opening.setdefault(
                 own.named, functools.partial(_document_service, settings, name, own, open_file)
             )
-        else:
+        elif own.wire != "anthropic":  # that is the gateway's own
             opening.setdefault(own.named, functools.partial(_named_provider, settings, name, own))
     opening.setdefault(local.NAME, local.LocalProvider)
     opening.setdefault(local_llm.NAME, local_llm.LocalLanguageProvider)
@@ -148,7 +148,7 @@ def clients_of(
     return clients
 
 
-def _provider_name(settings: Settings, part: str) -> str | None:
+def provider_name(settings: Settings, part: str) -> str | None:
     """The name of the provider for `part` (`embedding`, `llm`); None if not configured.
 
     A server other than the provider's own is named with its host: the name is part of the content key, and

@@ -2,6 +2,7 @@
 
 import functools
 import signal
+import socket
 
 from holdfast import bootstrap
 from holdfast.api import app, server
@@ -25,27 +26,33 @@ def serve(host: str | None, port: int | None) -> None:
         loaded, sender=sending, owner="api", connections=pool, patience=PATIENCE
     ) as runtime:
         bootstrap.check_blobs(runtime)
-        if not Access(runtime.db).has_keys() and not server.is_local(host):
-            message = (
-                f"without API keys the API only serves this machine, not {host or 'other hosts'}; "
-                "create a key with: holdfast keys create, or omit --host"
-            )
-            raise CommandError(message, Exit.USAGE, code="keys_needed")
-        _run(runtime, loaded, host, loaded.port if port is None else port)
+        refuse_strangers(runtime, host, "API")
+        listening = ports.bound(host, loaded.port if port is None else port)
+        run(app.build(runtime, functools.partial(_depths, loaded)), loaded, listening, "api")
     sending.close()
 
 
-def _run(runtime: bootstrap.Runtime, loaded: Settings, host: str, port: int) -> None:
-    listening = ports.bound(host, port)
+def refuse_strangers(runtime: bootstrap.Runtime, host: str, name: str) -> None:
+    """Return if there are keys, or only this machine can reach what is bound to `host`."""
+    if not Access(runtime.db).has_keys() and not server.is_local(host):
+        message = (
+            f"without API keys the {name} only serves this machine, not {host or 'other hosts'}; "
+            "create a key with: holdfast keys create, or omit --host"
+        )
+        raise CommandError(message, Exit.USAGE, code="keys_needed")
+
+
+def run(built: app.Built, loaded: Settings, listening: socket.socket, name: str) -> None:
+    """It was served on this socket until SIGINT or SIGTERM."""
     logs.set_up(loaded)
-    serving = server.ApiServer(app.build(runtime, functools.partial(_depths, loaded)))
+    serving = server.ApiServer(built)
     for number in (signal.SIGINT, signal.SIGTERM):
         # For the time until the server listens to signals itself, and for after its end: it passes the signal
         # on then, which must not end us before the sender is closed.
         signal.signal(number, lambda *_: serving.end())
     at, taken = listening.getsockname()[:2]
     shown = f"[{at}]" if ":" in at else at
-    terminal.announce(f"holdfast api: http://{shown}:{taken}")
+    terminal.announce(f"holdfast {name}: http://{shown}:{taken}")
     bootstrap.settle_down()
     with listening:
         serving.run(sockets=[listening])

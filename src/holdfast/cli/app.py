@@ -391,6 +391,25 @@ def api(
     api_command.serve(host, port)
 
 
+@app.command()
+def gateway(
+    host: Annotated[
+        str | None,
+        typer.Option("--host", help="Host to bind to; anything but this machine requires API keys."),
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option("--port", min=0, max=65535, help="Port to serve on; 0 picks a free one.")
+    ] = None,
+) -> None:
+    """Serve the gateway alone until stopped: OpenAI's and Anthropic's interfaces, each call paid once.
+
+    The API serves it too. SIGTERM waits for the calls under way, so that none is in doubt.
+    """
+    from holdfast.cli import gateway_command  # noqa: PLC0415
+
+    gateway_command.serve(host, port)
+
+
 @app.command("import-documents")
 def import_documents(
     source: Annotated[

@@ -25,7 +25,7 @@ BACKOFF = Backoff(first=0.5, factor=2.0, most=15.0)
 STEADY = 60.0
 KILL_AFTER = 10.0
 # API clients wait for seconds at most, never for the orders of a worker.
-API_PATIENCE = 10.0
+API_PATIENCE = 30.0
 PR_SET_PDEATHSIG = 1
 # What a part says, whatever its log level is, when it can be used.
 READY = re.compile(r"holdfast api: (?P<url>http://\S+)|holdfast worker: \S+ ready")

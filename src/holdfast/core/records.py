@@ -190,6 +190,9 @@ class Claim:
     lease_until: float
     phase: int = 0
     plans: bool = False
+    # Of a request to the gateway: the API key in whose name it pays, and the scope in which it is reused.
+    key_id: str | None = None
+    reuse_scope: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,10 +69,8 @@ class OutgoingCall:
         names = ("task_id", "group_id", "chord", "chain", "link", "link_error")
         return any(self.options.get(name) for name in names)
 
-    def message(
-        self, celery_id: str, task_name: str, serializer: str | None, *, once: bool = False
-    ) -> TaskMessage:
-        """What is stored of it. `once`: its success is asked for later, whatever its age."""
+    def message(self, celery_id: str, task_name: str, serializer: str | None) -> TaskMessage:
+        """What is stored of it."""
         sent = {
             name: value
             for name, value in self.options.items()
@@ -80,7 +78,7 @@ class OutgoingCall:
         }
         stored = serialization.arguments(self.args, self.kwargs, serializer)
         stored_options = serialization.arguments((), sent, serializer)
-        shown: dict[str, Any] = {"queue": str(sent.get("queue") or "")} | ({"once": True} if once else {})
+        shown = {"queue": str(sent.get("queue") or "")}
         for name, value in (("args", self.args), ("kwargs", self.kwargs)):
             # What the caller gave to be shown instead, as secrets are hidden from Celery's logs.
             text = self.options.get(f"{name}repr") or (repr(value) if value else "")

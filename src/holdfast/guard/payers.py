@@ -8,9 +8,9 @@ from holdfast.engine.work import Work
 from holdfast.guard import context
 from holdfast.guard.run import signalling
 from holdfast.guard.signals import InDoubt
-from holdfast.ledger import traced_provider
 from holdfast.ledger.pay import Call
 from holdfast.ledger.query_payer import QueryPayer
+from holdfast.llm_requests import payments
 from holdfast.providers.base import Provider
 
 if TYPE_CHECKING:
@@ -30,16 +30,14 @@ def pay(guard: "Guard", provider: Provider, calls: Sequence[Call], *, patience: 
     seconds for a call that somebody else is paying for, and an order that waits for a person is InDoubt.
     """
     engine, tenant = guard.runtime().engine, guard.tenant_name()
-    ledger, work = engine.ledger.serving(traced_provider.traced(provider)), current_work()
+    ledger, work = engine.ledger.serving(provider), current_work()
     if work is not None and work.claim.tenant == tenant:
         with signalling():
             return work.pay(calls, ledger)
     holder = QueryPayer(engine.host, tenant, None, patience)
-    while True:
-        try:
-            return ledger.pay(holder, calls).results
-        except MustWaitError as error:
-            if error.reason == "parked":
-                raise InDoubt(error.message) from error
-            if error.reason != "intent" or not holder.trusted():
-                raise
+    try:
+        return payments.pay(ledger, holder, calls, patience=patience).results
+    except MustWaitError as error:
+        if error.reason == "parked":
+            raise InDoubt(error.message) from error
+        raise

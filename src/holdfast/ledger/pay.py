@@ -94,6 +94,8 @@ class Payment:
 
     results: tuple[bytes, ...]
     spent: Spent
+    # What the ledger knows of each call: its order, its tokens and its cost.
+    entries: tuple[LedgerEntry, ...] = ()
 
 
 class Ledger:
@@ -338,6 +340,13 @@ class Ledger:
         """What the call costs at most, in nano-dollars; None if no price is known."""
         return expected_cost(self._table, self.provider(call.provider), call)
 
+    def settled(self, tenant: str, batch: Sequence[Call]) -> tuple[LedgerEntry, ...] | None:
+        """What the ledger knows of each call, if all of them were paid for; one statement, nothing sent."""
+        entries = calls.look_up(self._db, tenant, list({call.key(tenant) for call in batch}))
+        listed = [entries.get(call.key(tenant)) for call in batch]
+        known = tuple(entry for entry in listed if entry is not None and entry.state is CallState.SETTLED)
+        return known if len(known) == len(listed) else None
+
     def states(self, tenant: str, batch: Sequence[Call]) -> list[CallState | None]:
         """What the ledger knows of each call; None for one that nobody has asked for."""
         entries = calls.look_up(self._db, tenant, [call.key(tenant) for call in batch])
@@ -352,14 +361,12 @@ class Ledger:
         counted: set[str],
         own: AbstractSet[str | None],
     ) -> Payment:
-        results = []
+        listed = tuple(entries[call.key(claim.tenant)] for call in batch)
         paid_calls = reused_calls = tokens = paid = saved = unpriced = 0
         carriers = sorted({entry.order_id or "" for entry in entries.values()} - own)
         if carriers:
             own = own | calls.paid_by(self._db, claim.task_id, carriers)
-        for call in batch:
-            entry = entries[call.key(claim.tenant)]
-            results.append(entry.result or b"")
+        for call, entry in zip(batch, listed, strict=True):
             if entry.key in counted:
                 continue
             counted.add(entry.key)
@@ -368,7 +375,8 @@ class Ledger:
                 unpriced += not entry.cost and self._is_unpriced(call)
             else:
                 reused_calls, saved = reused_calls + 1, saved + entry.cost
-        return Payment(tuple(results), Spent(paid_calls, reused_calls, tokens, paid, saved, unpriced))
+        spent = Spent(paid_calls, reused_calls, tokens, paid, saved, unpriced)
+        return Payment(tuple(entry.result or b"" for entry in listed), spent, listed)
 
     def _is_unpriced(self, call: Call) -> bool:
         """True if a call that cost nothing was not free: its price is not known."""

@@ -14,7 +14,17 @@ from holdfast.core.records import NO_TASK, Claim
 class QueryPayer:
     """The `Holder` of a payment that belongs to no task."""
 
-    def __init__(self, host: Host, tenant: str, collection: str | None, patience: float) -> None:
+    def __init__(
+        self,
+        host: Host,
+        tenant: str,
+        collection: str | None,
+        patience: float,
+        *,
+        key_id: str | None = None,
+        reuse_scope: str | None = None,
+    ) -> None:
+        """`key_id` and `reuse_scope` are those of `Claim`: who is billed."""
         self._host = host
         self._until = host.clock() + patience
         self._claim = Claim(
@@ -38,6 +48,8 @@ class QueryPayer:
             payload={},
             attempts=0,
             lease_until=0.0,
+            key_id=key_id,
+            reuse_scope=reuse_scope,
         )
 
     @property

@@ -54,6 +54,7 @@ class WireProvider(Profiled):
         self.has_answered = False
         # The end of a stream, which its reader gets once the answer is recorded.
         self.held_back = b""
+        self.order_id = ""
 
     def encode(self, endpoint: str, model: str, params: Mapping[str, object], inputs: Sequence[str]) -> bytes:
         """The body with its content type, as it is sent and sent again."""
@@ -62,12 +63,13 @@ class WireProvider(Profiled):
 
     def send(self, exchange: Exchange, gate: Callable[[], bool]) -> Outcome:
         """Send the order at most once and say what the outcome means for money."""
-        sent_as, _, body = exchange.body.partition(b"\n")
+        sent_as, body = self._message(exchange.body)
+        self.order_id = exchange.idempotency_key.removeprefix("hf-")
         facts = usage.StreamFacts() if self._streams else None
         self.reply, self.failure = None, ""
         reply = self._wire.post(
             self._request.url,
-            self._headers(sent_as.decode("latin-1"), exchange.idempotency_key),
+            self._headers(sent_as, exchange.idempotency_key),
             body,
             gate,
             send_by=exchange.send_by,
@@ -89,23 +91,28 @@ class WireProvider(Profiled):
         self.has_answered = True
         return self._answered(exchange, reply, facts)
 
+    def _message(self, body: bytes) -> tuple[str, bytes]:
+        """The content type and the body of an order, as `encode` has put them together."""
+        sent_as, _, content = body.partition(b"\n")
+        return sent_as.decode("latin-1"), content
+
     def _answered(
         self, exchange: Exchange, reply: wire.HttpReply, facts: usage.StreamFacts | None
     ) -> Answered:
+        del exchange
         record = recorded_responses.recorded(reply.status, reply.headers, reply.body)
         spent = usage.of(_json(reply)) if facts is None else facts.usage
         replayed = reply.headers.get("idempotent-replayed") == "true"
-        is_estimated = spent is None
-        if spent is None and facts is not None:
-            spent = facts.estimated(exchange.body.partition(b"\n")[2])
         if spent is None:
             return Answered((record,), 0, 0, replayed, units=None)
-        return Answered((record,), spent.input, spent.output, replayed, is_estimated=is_estimated)
+        return Answered((record,), spent.input, spent.output, replayed)
 
     def _no_response(self, outcome: NotSent | Unknown) -> Outcome:
         if isinstance(outcome, Unknown):
-            # Without the status of an answer that broke off: it may be asked for again, as after any cut.
-            return Unknown(outcome.reason, None, code="no_response")
+            # Without the status of an answer that broke off: it may be asked for again, as after any cut. One
+            # that is too large would be so again.
+            status = outcome.status if outcome.reason == wire.TOO_LARGE else None
+            return Unknown(outcome.reason, status, code="no_response")
         if outcome.reason in _OWN:
             return outcome
         return Refused(0, "unreachable", f"not sent: {outcome.reason}", None, permanent=True)

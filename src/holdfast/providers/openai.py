@@ -92,7 +92,7 @@ class OpenAIProvider(HttpProvider):
         produced = count(usage.get("completion_tokens"))
         results: Sequence[bytes]
         if exchange.endpoint == EMBEDDINGS:
-            results = _vectors(answer.get("data"), len(request["input"]), request.get("dimensions"))
+            results = read_vectors(answer.get("data"), len(request["input"]), request.get("dimensions"))
             texts = request["input"]
         else:
             result = _completion(answer.get("choices"), lengths)
@@ -144,8 +144,8 @@ def _parsed_messages(text: str) -> list[object] | None:
     return None
 
 
-def _vectors(data: object, expected: int, dimensions: object) -> tuple[bytes, ...]:
-    """Return little-endian float32 vectors in the order of the inputs."""
+def read_vectors(data: object, expected: int, dimensions: object) -> tuple[bytes, ...]:
+    """Return little-endian float32 vectors in the order of the inputs; UnreadableAnswerError if not all."""
     if not isinstance(data, list) or len(data) != expected:
         raise UnreadableAnswerError(
             f"{len(data) if isinstance(data, list) else 'no'} embeddings for {expected} inputs"

@@ -11,6 +11,13 @@ from holdfast.settings.providers import ProviderSettings
 
 _PROVIDER = r"^([A-Za-z][A-Za-z0-9_-]*|[A-Za-z_][\w.]*:[A-Za-z_]\w*)$"
 
+# What servers are for that give neither embeddings nor answers to workers.
+_USES = {
+    "anthropic": "is for the gateway only",
+    "cohere": "only reranks",
+    "documents": "only reads documents",
+}
+
 
 class PayingSettings(pydantic.BaseModel):
     """Providers of embeddings and answers, and how orders are paid."""
@@ -113,7 +120,7 @@ class PayingSettings(pydantic.BaseModel):
                 )
             wire = self.providers[name].wire if name in self.providers else "openai"
             if wire != "openai":
-                does = "only reranks" if wire == "cohere" else "only reads documents"
+                does = _USES[wire]
                 raise ValueError(f"HOLDFAST_{part.upper()}_PROVIDER is {name}, which {does} (wire = {wire})")
             own = [each for each in ("base_url", "api_key") if getattr(self, f"{part}_{each}") is not None]
             if name in self.providers and own:

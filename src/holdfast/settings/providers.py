@@ -52,10 +52,10 @@ class ModelSettings(_Part):
 class ProviderSettings(_Part):
     """A server of the OpenAI wire format, a reranker of Cohere's, or one that reads documents for parsers.
 
-    `model` is the reranker's.
+    One of Anthropic's is for the gateway alone. `model` is the reranker's.
     """
 
-    wire: Literal["openai", "cohere", "documents"] = "openai"
+    wire: Literal["openai", "anthropic", "cohere", "documents"] = "openai"
     base_url: str | None = None
     model: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     api_key: SecretStr | None = None
@@ -114,6 +114,8 @@ class ProviderSettings(_Part):
             if any(price.search for price in self.prices.values()):
                 raise ValueError("prices by search are for wire = cohere")
             return
+        if self.wire == "anthropic" and (self.parameters is not None or self.models or self.max_inputs):
+            raise ValueError("parameters, models and max_inputs are for wire = openai")
         if self.api_key_header is not None or self.max_answer is not None:
             raise ValueError("api_key_header and max_answer are for wire = documents")
         if any(price.page for price in self.prices.values()):

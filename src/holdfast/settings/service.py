@@ -44,6 +44,23 @@ class ServiceSettings(pydantic.BaseModel):
         default=8,
         description="Database connections the API keeps open; up to three times as many under load.",
     )
+    gateway: bool = Field(
+        default=True, description="The API also serves the gateway, at `/gateway`. See how-to/gateway."
+    )
+    gateway_port: Annotated[int, Field(ge=0, le=65_535)] = Field(
+        default=8643, description="Port of `holdfast gateway`; 0 picks a free one, which it prints."
+    )
+    gateway_concurrency: Annotated[int, Field(ge=1, le=2000)] = Field(
+        default=200, description="Calls to providers that one gateway process makes at a time; more get 503."
+    )
+    gateway_deadline: Annotated[float, Field(ge=1, le=3600)] = Field(
+        default=600.0,
+        description="Seconds allowed for one call of the gateway, unless `[providers.NAME]` sets `deadline`.",
+    )
+    gateway_wait: Annotated[float, Field(ge=0, le=3600)] = Field(
+        default=120.0,
+        description="Seconds a request to the gateway waits for a call that another process is paying for.",
+    )
     quota_documents: Annotated[int, Field(ge=0)] = Field(
         default=0,
         description="Documents allowed per tenant, unless set by `holdfast quota set`; 0: no limit.",

@@ -23,6 +23,7 @@ REASONS = {
     "index:stuck_queued": "Taken over",
     "index:stuck_running": "Taken over",
     "action:follow_up": "Collection actions",
+    "gateway:request": "Requests to the gateway",
 }
 WIDTH, HEIGHT = 720, 140
 

@@ -1,8 +1,9 @@
 """The bill and the unsettled orders of one tenant or of all. Amounts are nano-dollars. Read-only.
 
-The bill adds up three sources: what was charged (`charges`), what was reused from the ledger (`tasks`), and
-refused duplicates (`journal`, priced as described in `refusals`). Charges are kept for ever; savings are
-deleted with the history of their runs, if HISTORY_RETENTION is set.
+The bill adds up four sources: what was charged (`charges`), what tasks (`tasks`) and requests to the gateway
+(`gateway_usage`) reused from the ledger, and refused duplicates (`journal`, priced as described in
+`refusals`). Charges are kept for ever; savings of tasks are deleted with the history of their runs, if
+HISTORY_RETENTION is set.
 """
 
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ from typing import Any
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
+    Double,
     Row,
     Select,
     Subquery,
@@ -33,10 +35,21 @@ from holdfast.core.states import UNSETTLED, CallState
 from holdfast.store.base import rows
 from holdfast.store.base.database import Database, Tx
 from holdfast.store.base.dialect import KeyList, key_in, now
-from holdfast.store.base.schema import calls, charges, heads, journal, one_of, orders, runs, tasks
+from holdfast.store.base.schema import (
+    calls,
+    charges,
+    gateway_usage,
+    heads,
+    journal,
+    one_of,
+    orders,
+    runs,
+    tasks,
+)
 from holdfast.store.protocol import refusals
 
 DAY = 86_400
+HOUR = 3600
 MOST_ROWS = 1000
 
 
@@ -50,6 +63,9 @@ class By(StrEnum):
     TENANT = "tenant"
     REASON = "reason"
     DAY = "day"
+    # Of requests to the gateway: the API key, and the scope in which answers are reused.
+    KEY = "key"
+    SCOPE = "scope"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +129,8 @@ _SUMMED = [name for name in BillRow.__dataclass_fields__ if name != "about"]
 _MODEL = runs.c.options["model"].as_string()
 # Why something was paid for: the kind of its run, and why that was started. Charges without a run have none.
 _REASON = runs.c.kind + ":" + runs.c.reason
+GATEWAY_REASON = "gateway:request"
+_NOTHING = cast(literal(None), Text)
 
 
 def _day(at: ColumnElement[float]) -> ColumnElement[int]:
@@ -137,8 +155,10 @@ def _charged(by: By, tenant: str | None, span: TimeRange) -> Select[Any]:
         By.DOCUMENT: runs.c.subject,
         By.RUN: charges.c.run_id,
         By.TENANT: charges.c.tenant,
-        By.REASON: _REASON,
+        By.REASON: case((orders.c.key_id.is_not(None), GATEWAY_REASON), else_=_REASON),
         By.DAY: _day(charges.c.at),
+        By.KEY: orders.c.key_id,
+        By.SCOPE: orders.c.reuse_scope,
     }
     first = charges.c.sort == "paid"
     sums = _sums(
@@ -168,6 +188,8 @@ def _reused(by: By, tenant: str | None, span: TimeRange) -> Select[Any]:
         By.TENANT: tasks.c.tenant,
         By.REASON: _REASON,
         By.DAY: _day(tasks.c.signed_at),
+        By.KEY: _NOTHING,
+        By.SCOPE: _NOTHING,
     }
     source = tasks.join(runs, runs.c.id == tasks.c.run_id).join(heads, heads.c.id == tasks.c.head_id)
     sums = _sums(reused_calls=tasks.c.reused_calls, saved=tasks.c.saved)
@@ -186,6 +208,8 @@ def _refused(by: By, tenant: str | None, span: TimeRange) -> Select[Any]:
         By.TENANT: journal.c.tenant,
         By.REASON: _REASON,
         By.DAY: _day(journal.c.at),
+        By.KEY: _NOTHING,
+        By.SCOPE: _NOTHING,
     }
     conditions = [refusals.IS_DUPLICATE, *_mine(tenant, journal.c.tenant), *span.over(journal.c.at)]
     # Each run is priced once, however often it was requested.
@@ -201,8 +225,25 @@ def _refused(by: By, tenant: str | None, span: TimeRange) -> Select[Any]:
     return select(about[by].label("about"), *sums).select_from(source).where(*conditions)
 
 
+def _reused_by_requests(by: By, tenant: str | None, span: TimeRange) -> Select[Any]:
+    """What requests to the gateway reused, by the hour: an hour belongs to a range if it begins in it."""
+    at = cast(gateway_usage.c.hour * HOUR, Double)
+    about: dict[By, Any] = {
+        By.MODEL: gateway_usage.c.model,
+        By.TENANT: gateway_usage.c.tenant,
+        By.REASON: cast(literal(GATEWAY_REASON), Text),
+        By.DAY: _day(at),
+        By.KEY: gateway_usage.c.key_id,
+        By.SCOPE: gateway_usage.c.scope,
+    }
+    sums = _sums(reused_calls=gateway_usage.c.reused_calls, saved=gateway_usage.c.saved)
+    query = select(about.get(by, _NOTHING).label("about"), *sums)
+    conditions = [gateway_usage.c.reused_calls > 0, *_mine(tenant, gateway_usage.c.tenant), *span.over(at)]
+    return query.where(*conditions)
+
+
 def _all(by: By, tenant: str | None, span: TimeRange) -> Subquery:
-    parts = [part(by, tenant, span) for part in (_charged, _reused, _refused)]
+    parts = [part(by, tenant, span) for part in (_charged, _reused, _reused_by_requests, _refused)]
     return union_all(*parts).subquery("noted")
 
 

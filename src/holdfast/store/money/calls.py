@@ -202,6 +202,7 @@ def _ordered(tx: Tx, claim: Claim, draft: OrderDraft, state: CallState) -> Order
     }
     lasts = draft.stale_after if state is CallState.INTENT else draft.deadline
     more = {"scopes": scopes, "carrier": draft.carrier, "b_lasts": lasts}
+    more |= {"key_id": claim.key_id, "reuse_scope": claim.reuse_scope}
     inserted = tx.execute(NEW_ORDER[state], frozen | more).one()
     lists = {"call_keys": tuple(mine), "weights": tuple(frozen["weights"])}
     return Order(**frozen | lists | inserted._asdict(), state=state)

@@ -23,6 +23,7 @@ from holdfast.store.base.schema.follow_ups import (
     follow_ups,
     keeps,
 )
+from holdfast.store.base.schema.gateway import gateway_calls, gateway_notes, gateway_usage
 from holdfast.store.base.schema.guarded import messages
 from holdfast.store.base.schema.jobs import A_DELETION, A_JOB, job_results
 from holdfast.store.base.schema.journal import journal
@@ -80,6 +81,9 @@ __all__ = [
     "findings",
     "flows",
     "follow_ups",
+    "gateway_calls",
+    "gateway_notes",
+    "gateway_usage",
     "heads",
     "idempotency",
     "installation",

@@ -80,6 +80,9 @@ orders = Table(
     Column("status_code", Integer),
     Column("reason", Text),
     Column("settled_at", Double),
+    # Of a request to the gateway: the API key (empty without one), and the scope in which it is reused.
+    Column("key_id", Text),
+    Column("reuse_scope", Text),
     UniqueConstraint("idempotency_key", name="holdfast_g5_one_order_per_idempotency_key"),
     CheckConstraint(one_of("state", CallState), name="holdfast_order_state_is_known"),
     Index(
