@@ -10,9 +10,11 @@ import httpx2
 import openai
 import pytest
 import requests
+from sqlalchemy import select
 
 from holdfast import BadRequestError
 from holdfast.guard.signals import MustWait
+from holdfast.store.base.schema import charges
 from holdfast.testing.meter import Meter
 from tests.paid import sdks
 
@@ -118,6 +120,25 @@ def test_prices_come_from_the_usage_of_the_answer(application, meter):
     assert bill.unpriced_calls == 0
     exact = 100 * 150 + max(1, len(answer) // 4) * 600
     assert bill.paid > exact
+
+
+def test_a_stream_that_names_no_tokens_is_priced_by_an_estimate(on_sqlite, meter):
+    """By the text of prompt and answer, and marked; with a picture in it, it is unpriced."""
+
+    def streamed(content):
+        with sdks.openai_client(on_sqlite.guard, meter) as client:
+            messages = [{"role": "user", "content": content}]
+            pieces = client.chat.completions.create(model="gpt-4o-mini", messages=messages, stream=True)
+            return "".join(piece.choices[0].delta.content or "" for piece in pieces)
+
+    answer = streamed("x" * 400)
+    bill = on_sqlite.bill()
+    least = 100 * 150 + len(answer) // 4 * 600
+    assert least <= bill.paid <= 3 * least
+    assert on_sqlite.db.read(lambda tx: tx.one(select(charges.c.prices))).prices.endswith(" estimated")
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+    streamed([{"type": "text", "text": "What is this?"}, picture])
+    assert (on_sqlite.bill().unpriced_calls, on_sqlite.bill().paid) == (1, bill.paid)
 
 
 def test_forms_are_keyed_by_their_parts(application, meter):

@@ -6,6 +6,7 @@ that it logs and sends in between, and to threads started with its context.
 
 import threading
 
+from holdfast.core.states import GUARDED_LANE
 from holdfast.engine import events
 from holdfast.engine.events import Claimed, Done, Ending, Renewed
 from holdfast.store.base.database import Database
@@ -30,6 +31,7 @@ class EventTracer:
                 context.enter(claim)
                 if traces.are_on():
                     name = "plan" if claim.plans else "slice"
+                    name = "task" if claim.lane == GUARDED_LANE else name
                     facts = {key: str(value) for key, value in context.fields(claim).items()}
                     self._mine.span = traces.start(name, traces.of_run(self._db, claim.run_id), facts)
             case Done(_, ending, reason):

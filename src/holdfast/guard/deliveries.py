@@ -98,7 +98,7 @@ class TaskDelivery:
     def _adopt(self, taker: Taker) -> Claim | RequestResult:
         guard = self._task.holdfast_guard
         call = self._call()
-        message = call.message(self._request.id, self._task.name, self._task.serializer_of(call))
+        message = self._task.message_of(call, self._request.id)
         return messages.adopt(
             self._runtime.db,
             guard.ask_of(self._task, call),

@@ -69,11 +69,17 @@ class Guard:
         lease: float = 12.0,
         sweep: bool = True,
         sweep_interval: float = 2.0,
+        history_retention: float | None = None,
         in_doubt: str = "resend",
         park_above: str | None = None,
+        otel_url: str | None = None,
     ) -> None:
-        """`in_doubt`: a paid call whose outcome is unknown is made again (`resend`) or waits for a person
+        """`history_retention`: the days for which ended runs are kept; None: for ever.
+
+        `in_doubt`: a paid call whose outcome is unknown is made again (`resend`) or waits for a person
         (`park`); above the price `park_above`, like "1 USD", it always waits.
+
+        `otel_url`: the collector that gets the traces of runs, over OTLP and HTTP (extra `otel`).
         """
         if in_doubt not in {"resend", "park"}:
             raise BadRequestError(f"in_doubt is resend or park, not {in_doubt!r:.80}", code="bad_option")
@@ -91,7 +97,11 @@ class Guard:
         self._django = None if django is None else DjangoDatabase(django)
         self._test_database: str | None = None
         self._terms = LeaseTerms(ttl=lease, renew_every=lease / 3, margin=lease / 6)
-        self._rules = SweepRules(interval=sweep_interval)
+        self._rules = SweepRules(
+            interval=sweep_interval,
+            history_retention=None if history_retention is None else history_retention * 86_400,
+        )
+        self._otel_url = otel_url
         self.silence = decide.SilenceLimits()
         self.providers: dict[str, Provider] = {}
         self._origins: dict[str, str] = {}
@@ -419,6 +429,7 @@ class Guard:
             self._rules,
             self._policy,
             replace(DEFAULT, providers=priced),
+            otel_url=self._otel_url,
         )
 
     def application(self) -> Celery:

@@ -69,8 +69,10 @@ class OutgoingCall:
         names = ("task_id", "group_id", "chord", "chain", "link", "link_error")
         return any(self.options.get(name) for name in names)
 
-    def message(self, celery_id: str, task_name: str, serializer: str | None) -> TaskMessage:
-        """What is stored of it."""
+    def message(
+        self, celery_id: str, task_name: str, serializer: str | None, *, once: bool = False
+    ) -> TaskMessage:
+        """What is stored of it. `once`: its success is asked for later, whatever its age."""
         sent = {
             name: value
             for name, value in self.options.items()
@@ -78,7 +80,7 @@ class OutgoingCall:
         }
         stored = serialization.arguments(self.args, self.kwargs, serializer)
         stored_options = serialization.arguments((), sent, serializer)
-        shown = {"queue": str(sent.get("queue") or "")}
+        shown: dict[str, Any] = {"queue": str(sent.get("queue") or "")} | ({"once": True} if once else {})
         for name, value in (("args", self.args), ("kwargs", self.kwargs)):
             # What the caller gave to be shown instead, as secrets are hidden from Celery's logs.
             text = self.options.get(f"{name}repr") or (repr(value) if value else "")

@@ -8,6 +8,7 @@ from holdfast.engine.work import Work
 from holdfast.guard import context
 from holdfast.guard.run import signalling
 from holdfast.guard.signals import InDoubt
+from holdfast.ledger import traced_provider
 from holdfast.ledger.pay import Call
 from holdfast.ledger.query_payer import QueryPayer
 from holdfast.llm_requests import payments
@@ -30,7 +31,7 @@ def pay(guard: "Guard", provider: Provider, calls: Sequence[Call], *, patience: 
     seconds for a call that somebody else is paying for, and an order that waits for a person is InDoubt.
     """
     engine, tenant = guard.runtime().engine, guard.tenant_name()
-    ledger, work = engine.ledger.serving(provider), current_work()
+    ledger, work = engine.ledger.serving(traced_provider.traced(provider)), current_work()
     if work is not None and work.claim.tenant == tenant:
         with signalling():
             return work.pay(calls, ledger)

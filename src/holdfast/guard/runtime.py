@@ -13,7 +13,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from holdfast.core.errors import HoldfastError, SchemaError
+from holdfast.engine import events
 from holdfast.engine.engine import Engine, EngineDependencies
+from holdfast.engine.event_tracing import EventTracer
 from holdfast.engine.sweep import SweepRules
 from holdfast.leases.base import DATABASE_TERMS, LeaseTerms
 from holdfast.leases.sql import SqlLeases
@@ -24,6 +26,7 @@ from holdfast.store.base import dialect, revisions
 from holdfast.store.base.database import Database
 from holdfast.store.base.driver_errors import answering
 from holdfast.store.features import open_database
+from holdfast.telemetry import traces
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +43,7 @@ class GuardOptions:
     policy: Policy = field(default_factory=Policy)
     prices: PriceTable = DEFAULT
     patience: float = 20.0
+    otel_url: str | None = None
 
 
 class GuardRuntime:
@@ -54,6 +58,7 @@ class GuardRuntime:
     ) -> None:
         self.options = options
         self.pid = os.getpid()
+        traces.begin(options.otel_url)
         with answering(UNREACHABLE):
             self.db = _opened(options)
         self.watch = open_database(options.url, pool_size=1, patience=options.terms.renew_every)
@@ -67,6 +72,7 @@ class GuardRuntime:
                 rules=options.rules,
                 watched=watched,
                 watch=self.watch,
+                tell=EventTracer(self.db, events.nobody),
             ),
         )
         self.engine.carrier.on_first_order = self.engine.watchdog.start

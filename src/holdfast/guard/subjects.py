@@ -16,6 +16,7 @@ from kombu.utils import json
 from holdfast.core import keys
 from holdfast.core.errors import BadRequestError
 from holdfast.core.records import TASK_NAME
+from holdfast.store.guarded.messages import OF_ARGUMENTS
 
 _TYPE = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 # What a value may contain as it is. Colon and slash are left to the template, so that they keep two values
@@ -112,7 +113,7 @@ def fingerprint(function: Callable[..., Any], args: Sequence[Any], kwargs: Mappi
 
 def of_arguments(digest: str) -> str:
     """The subject of a call without a key: the arguments themselves, by their digest."""
-    return f"call:{digest[:_DIGEST]}"
+    return f"{OF_ARGUMENTS}{digest[:_DIGEST]}"
 
 
 def kind_of(task_name: str) -> str:

@@ -102,7 +102,7 @@ class GuardedTask(Task):  # type: ignore[misc]  # Celery has no types
         if execution is not None and task_id == execution.celery_id and self.name == execution.name:
             # A retry, or the task replaced itself: the run goes on with this message. It is published once
             # that is recorded, so that a fenced execution publishes nothing.
-            execution.next_message = call.message(task_id, self.name, self.serializer_of(call))
+            execution.next_message = self.message_of(call, task_id)
             execution.next_delay = call.delay
             return self.AsyncResult(task_id)
         return self._requested(call, producer=producer).result
@@ -122,7 +122,7 @@ class GuardedTask(Task):  # type: ignore[misc]  # Celery has no types
         if self.typing and (check := getattr(self, "__header__", None)) is not None:
             check(*call.args, **call.kwargs)
         celery_id = call.options.get("task_id") or uuid()
-        message = call.message(celery_id, self.name, self.serializer_of(call))
+        message = self.message_of(call, celery_id)
         later = call.delay > outgoing.SOON
         timing = Timing(call.delay if later else 0.0, 0.0) if later or using is not None else Timing()
         answer = self.ask(call, message, timing, using=using)
@@ -183,6 +183,11 @@ class GuardedTask(Task):  # type: ignore[misc]  # Celery has no types
             options.pop("eta", None)
             options["countdown"] = countdown
         return super().apply_async(call.args, call.kwargs, producer=producer, **options)
+
+    def message_of(self, call: OutgoingCall, celery_id: str) -> TaskMessage:
+        """What is stored of a call."""
+        once = self.holdfast_once is not False
+        return call.message(celery_id, self.name, self.serializer_of(call), once=once)
 
     def serializer_of(self, call: OutgoingCall) -> str | None:
         """The serialisation of the call."""

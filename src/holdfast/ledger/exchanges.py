@@ -183,11 +183,15 @@ class Exchanges:
             results=answer.results,
             tokens=prices.split(answer.input_tokens + answer.output_tokens, weights),
             costs=prices.split(cost or 0, weights),
-            prices=orders.UNPRICED if cost is None else self._table.version,
+            prices=orders.UNPRICED if cost is None else self._version(answer),
             replayed=answer.replayed,
         )
         counts = self._recorded(lambda: orders.settle(self._db, order.id, order.sends, receipt))
         return _entries(order, receipt) if counts else {}
+
+    def _version(self, answer: Answered) -> str:
+        """By which prices the answer is on the bill, and whether its tokens are an estimate."""
+        return f"{self._table.version} estimated" if answer.is_estimated else self._table.version
 
     def _recorded(self, record: Callable[[], T]) -> T:
         """The result of `record`, retried until the database is reachable."""

@@ -2,8 +2,10 @@
 
 from collections.abc import Callable
 
+from holdfast.core.records import Order
+from holdfast.ledger.verification import Verifying
 from holdfast.ledger.wrapped_provider import WrappedProvider
-from holdfast.providers.base import Answered, Exchange, Outcome
+from holdfast.providers.base import Answered, Exchange, Outcome, Provider
 from holdfast.telemetry import traces
 
 
@@ -20,3 +22,24 @@ class TracedProvider(WrappedProvider):
                 tokens = outcome.input_tokens + outcome.output_tokens
                 span.tell(calls=len(outcome.results), tokens=tokens, replayed=outcome.replayed)
             return outcome
+
+
+class TracedVerifyingProvider(TracedProvider):
+    """Wraps one that can be asked what became of an order."""
+
+    def __init__(self, inner: Provider, verifying: Verifying) -> None:
+        super().__init__(inner)
+        self._verifying = verifying
+
+    def verify(self, order: Order) -> Answered | None:
+        """See `Verifying.verify`."""
+        return self._verifying.verify(order)
+
+
+def traced(provider: Provider) -> Provider:
+    """The provider, with tracing if that is on."""
+    if not traces.are_on():
+        return provider
+    if isinstance(provider, Verifying):
+        return TracedVerifyingProvider(provider, provider)
+    return TracedProvider(provider)

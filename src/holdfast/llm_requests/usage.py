@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.providers.event_stream import DONE, EventReader, StreamError
-from holdfast.providers.http_provider import count
+from holdfast.providers.http_provider import count, estimated_tokens
 
 _INPUT = ("prompt_tokens", "input_tokens", "promptTokenCount")
 _OUTPUT = ("completion_tokens", "output_tokens", "candidatesTokenCount")
@@ -18,6 +18,8 @@ _OUTPUT = ("completion_tokens", "output_tokens", "candidatesTokenCount")
 _MORE_INPUT = ("cache_creation_input_tokens", "cache_read_input_tokens")
 _ENDS = frozenset({"message_stop", "message-end", "response.completed", "response.incomplete", "stream-end"})
 _FAILURES = frozenset({"error", "response.failed"})
+# What the frame of a message costs beside its text.
+_MESSAGE_TOKENS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,8 @@ class StreamFacts:
         self._is_finished = False
         self.has_ended = False
         self.has_failed = False
+        # Tokens of a chat as OpenAI streams it, estimated from its text.
+        self._chat_tokens: int | None = None
 
     def feed(self, chunk: bytes) -> None:
         """The next bytes of the answer."""
@@ -81,6 +85,13 @@ class StreamFacts:
     def usage(self) -> TokenUsage | None:
         """The tokens that the events name; None if they name none."""
         return _read(self._usage)
+
+    def estimated(self, request: bytes) -> TokenUsage | None:
+        """The tokens of a streamed chat that names none, by its text; None if that says too little."""
+        prompt = _prompt_tokens(request)
+        if self._chat_tokens is None or prompt is None or self._events is None:
+            return None
+        return TokenUsage(prompt, self._chat_tokens)
 
     @property
     def is_complete(self) -> bool:
@@ -103,9 +114,43 @@ class StreamFacts:
         self._is_finished = self._is_finished or _is_finished(choices)
         self.has_failed = self.has_failed or kind in _FAILURES or isinstance(event.get("error"), dict)
         self._usage |= _merged(event)
+        if isinstance(choices, list):
+            deltas = [each.get("delta") for each in choices if isinstance(each, dict)]
+            self._chat_tokens = (self._chat_tokens or 0) + sum(map(_delta_tokens, deltas))
 
 
 def _is_finished(choices: object) -> bool:
     return isinstance(choices, list) and any(
         isinstance(each, dict) and isinstance(each.get("finish_reason"), str) for each in choices
     )
+
+
+def _delta_tokens(delta: object) -> int:
+    """The tokens of a piece: a provider that streams sends one or a few at a time."""
+    if not isinstance(delta, dict):
+        return 0
+    texts = [delta.get(name) for name in ("content", "reasoning_content", "refusal")]
+    for call in delta.get("tool_calls") or ():
+        function = call.get("function") if isinstance(call, dict) else None
+        texts += [function.get("name"), function.get("arguments")] if isinstance(function, dict) else []
+    return sum(estimated_tokens(text) for text in texts if isinstance(text, str) and text)
+
+
+def _prompt_tokens(request: bytes) -> int | None:
+    """The tokens of the messages and tools of a chat; None if it has more than text."""
+    try:
+        body = json.loads(request)
+    except (ValueError, RecursionError):
+        return None
+    messages = body.get("messages") if isinstance(body, dict) else None
+    if not isinstance(messages, list):
+        return None
+    total = sum(estimated_tokens(json.dumps(body[name])) for name in ("tools", "functions") if name in body)
+    for message in messages:
+        content = message.get("content") if isinstance(message, dict) else None
+        parts = content if isinstance(content, list) else [{"type": "text", "text": content or ""}]
+        for part in parts:
+            if not isinstance(part, dict) or not isinstance(part.get("text"), str):
+                return None  # a picture, sound or file, whose tokens are not its characters
+            total += _MESSAGE_TOKENS + estimated_tokens(part["text"])
+    return total

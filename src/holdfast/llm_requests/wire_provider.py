@@ -99,13 +99,15 @@ class WireProvider(Profiled):
     def _answered(
         self, exchange: Exchange, reply: wire.HttpReply, facts: usage.StreamFacts | None
     ) -> Answered:
-        del exchange
         record = recorded_responses.recorded(reply.status, reply.headers, reply.body)
         spent = usage.of(_json(reply)) if facts is None else facts.usage
         replayed = reply.headers.get("idempotent-replayed") == "true"
+        is_estimated = spent is None
+        if spent is None and facts is not None:
+            spent = facts.estimated(exchange.body.partition(b"\n")[2])
         if spent is None:
             return Answered((record,), 0, 0, replayed, units=None)
-        return Answered((record,), spent.input, spent.output, replayed)
+        return Answered((record,), spent.input, spent.output, replayed, is_estimated=is_estimated)
 
     def _no_response(self, outcome: NotSent | Unknown) -> Outcome:
         if isinstance(outcome, Unknown):

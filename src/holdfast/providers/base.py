@@ -62,6 +62,7 @@ class Answered:
 
     `replayed` is true if the provider repeated the stored answer of a key and charged nothing. `units` are
     what it bills besides tokens: searches of a reranker, pages of a parser; None if that is not known.
+    `is_estimated` is true if the provider has not named the tokens.
     """
 
     results: tuple[bytes, ...] = field(repr=False)
@@ -69,6 +70,7 @@ class Answered:
     output_tokens: int
     replayed: bool
     units: int | None = 0
+    is_estimated: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,8 @@ from holdfast.store.protocol import tasks as fenced
 
 BATCH = 100
 SAME_MESSAGE = "same_message"
+# How the subjects of calls begin that have no key.
+OF_ARGUMENTS = "call:"
 # A message that nobody has taken is published again after this time, and then ever less often.
 PUBLISH_AGAIN, MOST_PUBLISH_AGAIN = 60.0, 3600.0
 
@@ -216,6 +218,7 @@ _COLUMNS = (
     messages.c.expires_at,
 )
 OF_RUN = select(*_COLUMNS).where(messages.c.run_id == bindparam("run_id"))
+FORGET = update(runs).where(runs.c.id == bindparam("b_run")).values(past=True)
 
 
 def of_run(db: Database, run_id: str) -> TaskMessage | None:

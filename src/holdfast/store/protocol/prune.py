@@ -8,7 +8,8 @@ that of a live run are never touched (G3): a live run has not ended, and its gen
 one.
 
 A run replaced by a later one is `past`: history, deleted with its tasks and log lines once it is older than
-the retention. The ledger is not pruned here: payments are kept for ever.
+the retention. A feature may say so of a latest run as well: then its head goes with it. The ledger is not
+pruned here: payments are kept for ever.
 """
 
 from collections import Counter
@@ -20,6 +21,7 @@ from sqlalchemy import (
     Table,
     bindparam,
     delete,
+    exists,
     literal_column,
     select,
     tuple_,
@@ -31,7 +33,7 @@ from holdfast.core.states import Status, Verb
 from holdfast.store.base import journal, rows
 from holdfast.store.base.database import Database, Tx
 from holdfast.store.base.dialect import now
-from holdfast.store.base.schema import DERIVED, chunks, runs, word_counts
+from holdfast.store.base.schema import DERIVED, chunks, heads, runs, word_counts
 from holdfast.store.base.schema import journal as journal_table
 
 RUNS_AT_ONCE = 50
@@ -137,7 +139,7 @@ def _prune_run(db: Database, run_id: str, head_id: int, limit: int) -> int:
 
 
 PAST = (
-    select(runs.c.id, runs.c.tenant)
+    select(runs.c.id, runs.c.tenant, runs.c.head_id)
     .where(
         _past, runs.c.finished_at < now() - bindparam("older_than"), literal_column("holdfast_runs.pruned")
     )
@@ -146,6 +148,12 @@ PAST = (
     .with_for_update(skip_locked=True)
 )
 DELETE_RUN = delete(runs).where(runs.c.id == bindparam("b_run"))
+# Only of a latest run that is past, and that no request has followed meanwhile.
+DELETE_HEAD = delete(heads).where(
+    heads.c.id == bindparam("b_head"),
+    heads.c.run_id == bindparam("b_run"),
+    ~exists().where(runs.c.head_id == heads.c.id),
+)
 _front = (
     select(journal_table.c.id, journal_table.c.at)
     .order_by(journal_table.c.id)
@@ -160,7 +168,8 @@ DELETE_NOTES = delete(journal_table).where(
 def prune_history(db: Database, older_than_seconds: float, batch: int = RUNS_AT_ONCE) -> int:
     """Past runs, journal rows and feature data older than that are deleted, at most `batch` of each.
 
-    Returns how many. A head's latest run and its published run are never past, so they stay at any age.
+    Returns how many. A head's latest run and its published run stay at any age, unless a feature says that
+    they are past: then the head is deleted with them.
     """
     values = {"older_than": older_than_seconds, "limit": batch}
 
@@ -168,6 +177,7 @@ def prune_history(db: Database, older_than_seconds: float, batch: int = RUNS_AT_
         pruned = tx.all(PAST, values)
         for row in pruned:
             tx.execute(DELETE_RUN, {"b_run": row.id})
+            tx.execute(DELETE_HEAD, {"b_run": row.id, "b_head": row.head_id})
         for tenant, number in sorted(Counter(row.tenant for row in pruned).items()):
             journal.write(tx, journal.entry(Verb.PRUNE, "history", tenant=tenant, data={"runs": number}))
         return len(pruned)
