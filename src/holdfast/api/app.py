@@ -1,5 +1,6 @@
 """The application: every route, wired to one runtime."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,6 +40,7 @@ from holdfast.api.limits import BodyLimits, Gate
 from holdfast.api.metrics import Counting
 from holdfast.api.rate_limits import Allowance, Turnstile
 from holdfast.bootstrap import AppServices, Runtime
+from holdfast.doctor.gather import Gathered
 from holdfast.gateway.gateway import Gateway, gateway_of
 from holdfast.service.access import Access
 from holdfast.service.operations import Depths
@@ -84,14 +86,17 @@ class _Api(FastAPI):
         return super().openapi()
 
 
-def build(runtime: Runtime, depths: Depths = tuple) -> Built:
-    """The application over this runtime. `depths` asks the brokers; by default there is none to ask."""
+def build(runtime: Runtime, depths: Depths = tuple, brokers: Callable[[], Gathered] = Gathered) -> Built:
+    """The application over this runtime. `depths` asks the brokers, and `brokers` examines them; by default
+    there is none to ask.
+    """
     settings = runtime.settings
-    services = AppServices(runtime, depths)
+    services = AppServices(runtime, depths, brokers)
     turnstile = Turnstile(Allowance(settings.api_rate, settings.api_concurrency, settings.api_listeners))
     feed = Feed(services.journal, services.access.ended)
     counting = Counting(services.operations)
     counting.refused = lambda: turnstile.refused
+    counting.doctor = services.examination.report
     counting.sender = runtime.engine.parts.sender
     services.journal.adopt()
     counting.begin()

@@ -18,6 +18,7 @@ from prometheus_client.core import (
 )
 
 from holdfast.core.states import Disposition, Status, Verb
+from holdfast.doctor.catalogue import DoctorReport
 from holdfast.ledger.prices import NANO
 from holdfast.service.operations import Operations
 from holdfast.service.records import CountPosition, EventTally, Stage
@@ -72,6 +73,7 @@ class Counting:
         self.connected: Callable[[], int] = lambda: 0
         self.refused: Callable[[], int] = lambda: 0
         self.sender: object = None
+        self.doctor: Callable[[], DoctorReport | None] = lambda: None
 
     def begin(self) -> None:
         """Count from now on, if nothing is counted yet."""
@@ -98,6 +100,7 @@ class Counting:
             yield _delivered(self._sums)
         yield from self._waiting()
         yield from self._in_doubt()
+        yield _examined(self.doctor())
 
     def _of_process(self) -> Iterator[Metric]:
         with self._lock:
@@ -166,6 +169,18 @@ class Counting:
         number, amount = self._operations.in_doubt()
         yield GaugeMetricFamily("holdfast_in_doubt", "Charges in doubt now", value=number)
         yield GaugeMetricFamily("holdfast_in_doubt_dollars", "Their price together", value=amount / NANO)
+
+
+def _examined(report: DoctorReport | None) -> Metric:
+    """What the doctor says; nothing before its first examination has ended."""
+    findings = GaugeMetricFamily(
+        "holdfast_doctor_findings",
+        "Findings of holdfast doctor, by check, severity and state",
+        labels=["check", "severity", "state"],
+    )
+    for labels, number in sorted((Counter() if report is None else report.states()).items()):
+        findings.add_metric(list(labels), number)
+    return findings
 
 
 def _decided(sums: MetricSums) -> Iterator[Metric]:

@@ -1,5 +1,6 @@
 """What `holdfast doctor` looks at of an installation: its settings, database, money and machine."""
 
+import logging
 import platform
 import threading
 import time
@@ -8,6 +9,7 @@ from dataclasses import replace
 
 from holdfast import extras
 from holdfast.bootstrap.providers import document_services, prices_of, supplies_of
+from holdfast.core.errors import HoldfastError
 from holdfast.doctor import catalogue, gather
 from holdfast.doctor.facts import Declared, InstallationFacts, ModelFacts
 from holdfast.doctor.gather import Gathered
@@ -20,8 +22,10 @@ from holdfast.store.base.driver_errors import answering
 from holdfast.store.money import budgets
 from holdfast.store.protocol import workers
 
+log = logging.getLogger(__name__)
+
 # Probing asks every server: a page that is looked at, or a scrape, does so at most this often.
-EVERY = 60.0
+EVERY = 300.0
 
 
 def installation(settings: Settings, db: Database | None) -> InstallationFacts:
@@ -104,22 +108,34 @@ class Examination:
         self._asked_at: float | None = None
         self._report: catalogue.DoctorReport | None = None
 
-    def report(self) -> catalogue.DoctorReport | None:
-        """The last report; a new one is begun if that is older than a minute."""
+    def report(self, patience: float = 0.0) -> catalogue.DoctorReport | None:
+        """The last report; a new one is begun if it is old. The first is waited for, for so many seconds."""
         with self._lock:
             due = self._asked_at is None or time.monotonic() - self._asked_at > self._every
             if due and (self._thread is None or not self._thread.is_alive()):
                 self._asked_at = time.monotonic()
-                self._thread = threading.Thread(target=self.examine, name="holdfast-doctor", daemon=True)
+                self._thread = threading.Thread(target=self._run, name="holdfast-doctor", daemon=True)
                 self._thread.start()
+            first = self._thread if self._report is None else None
+        if first is not None:
+            first.join(patience)
         return self._report
+
+    def _run(self) -> None:
+        try:
+            self.examine()
+        except Exception:  # outermost loop of a thread: the next look tries again
+            log.exception("the examination of this installation failed; it is tried again")
 
     def examine(self) -> catalogue.DoctorReport:
         """The report of an examination that is made now."""
         gathered = self._brokers() + database(self._settings)
-        own = installation(self._settings, self._db)
+        try:
+            own = installation(self._settings, self._db)
+        except HoldfastError:
+            own = installation(self._settings, None)
         facts = gather.assembled(gathered, Declared(), own, folder=self._settings.data_dir)
-        # What a person has to say of the deployment cannot be known here.
+        # Of Celery's own processes on this machine nothing is known to belong to this installation.
         report = catalogue.examine(replace(facts, machine=replace(facts.machine, beats=None, pools=())))
         self._report = report
         return report

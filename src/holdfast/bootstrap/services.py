@@ -1,9 +1,13 @@
 """The one container of services, for the API, the web UI and the command line alike."""
 
+from collections.abc import Callable
+
 from holdfast.bootstrap import kinds
+from holdfast.bootstrap.examination import Examination
 from holdfast.bootstrap.providers import document_services
 from holdfast.bootstrap.runtime import Runtime
 from holdfast.core.errors import NotReadyError
+from holdfast.doctor.gather import Gathered
 from holdfast.documents.fetch import FetchLimits
 from holdfast.kinds.flows.index_steps import FlowSetup
 from holdfast.service import blob_identity
@@ -61,11 +65,13 @@ def blobs_named(runtime: Runtime) -> str:
 class AppServices:
     """The use cases over a runtime: everything that the API, the web UI and the command line read or write.
 
-    Those that ask for work need a runtime that knows its kind. `depths` asks the brokers; by default there is
-    none to ask.
+    Those that ask for work need a runtime that knows its kind. `depths` asks the brokers, and `brokers`
+    examines them; by default there is none to ask.
     """
 
-    def __init__(self, runtime: Runtime, depths: Depths = tuple) -> None:
+    def __init__(
+        self, runtime: Runtime, depths: Depths = tuple, brokers: Callable[[], Gathered] = Gathered
+    ) -> None:
         settings, db, engine, shelf = runtime.settings, runtime.db, runtime.engine, runtime.shelf
         self.runtime = runtime
         self.settings = settings
@@ -123,6 +129,7 @@ class AppServices:
         self.billing = Billing(engine)
         self.quotas = Quotas(db, quota)
         self.operations = Operations(db, depths)
+        self.examination = Examination(settings, db, brokers)
         self.access = Access(db)
         self.idempotency = IdempotencyKeys(db)
 

@@ -10,7 +10,7 @@ from holdfast.cli import context, logs, ports, terminal
 from holdfast.cli.exit_codes import CommandError, Exit
 from holdfast.service.access import Access
 from holdfast.settings import Settings
-from holdfast.worker import queue_depths, sender
+from holdfast.worker import examination, queue_depths, sender
 
 # Clients wait meanwhile: if the database stays unreachable, the API answers 503, which can be retried.
 PATIENCE = 6.0
@@ -28,7 +28,8 @@ def serve(host: str | None, port: int | None) -> None:
         bootstrap.check_blobs(runtime)
         refuse_strangers(runtime, host, "API")
         listening = ports.bound(host, loaded.port if port is None else port)
-        run(app.build(runtime, functools.partial(_depths, loaded)), loaded, listening, "api")
+        brokers = functools.partial(examination.facts, loaded)
+        run(app.build(runtime, functools.partial(_depths, loaded), brokers), loaded, listening, "api")
     sending.close()
 
 

@@ -99,12 +99,10 @@ class ReportPrinter:
         problems = self._report.of(FindingState.PROBLEM)
         for finding in problems:
             self._problem(finding)
-        self._harmless(self._report.of(FindingState.HARMLESS))
+        self._harmless()
         if self._all:
             self._listed("passed", "✔", "good", self._report.of(FindingState.PASSED))
-        self._unknown(self._report.of(FindingState.UNKNOWN))
-        for note in (*self._report.unreachable, *self._report.notes):
-            self._block(Text(note, "care"), "    ? ", "care")
+        self._unknown()
         self._summary(problems)
 
     def _sign(self, text: str) -> str:
@@ -156,15 +154,13 @@ class ReportPrinter:
             text.rstrip()
             self._console.print(text, soft_wrap=True)
 
-    def _harmless(self, findings: Sequence[Finding]) -> None:
-        if not findings:
+    def _harmless(self) -> None:
+        reasons = self._report.reasons(FindingState.HARMLESS)
+        if not reasons:
             return
         self._console.print(Text("Would hurt elsewhere, harmless here", "head"))
-        reasons: dict[str, list[Finding]] = {}
-        for finding in findings:
-            reasons.setdefault(finding.harmless, []).append(finding)
-        for reason, those in reasons.items():
-            for finding in those:
+        for reason, findings in reasons.items():
+            for finding in findings:
                 self._line(finding, "○", "good")
             self._block(Text(f"because {reason}", "quiet"))
         self._console.print()
@@ -177,18 +173,19 @@ class ReportPrinter:
             self._line(finding, sign, style)
         self._console.print()
 
-    def _unknown(self, findings: Sequence[Finding]) -> None:
+    def _unknown(self) -> None:
         """What could not be told, once for each reason."""
-        reasons: dict[str, list[str]] = {}
-        for finding in findings:
-            if finding.seen not in {str(note).partition(": ")[2] for note in self._report.unreachable}:
-                reasons.setdefault(finding.seen, []).append(finding.id)
-        if not reasons:
-            return
-        self._console.print(Text("Not known", "head"))
-        for reason, ids in reasons.items():
-            self._block(Text(f"{', '.join(dict.fromkeys(ids))}: {reason}", "quiet"), "    ? ", "name")
-        self._console.print()
+        reasons = self._report.reasons(FindingState.UNKNOWN)
+        lines = [f"{', '.join(dict.fromkeys(f.id for f in those))}: {why}" for why, those in reasons.items()]
+        for heading, texts, style in (
+            ("Not known", lines, "quiet"),
+            ("Not examined", (*self._report.unreachable, *self._report.notes), "care"),
+        ):
+            if texts:
+                self._console.print(Text(heading, "head"))
+                for text in texts:
+                    self._block(Text(text, style), "    ? ", "name")
+                self._console.print()
 
     def _summary(self, problems: Sequence[Finding]) -> None:
         counts = {severity: self._report.count(severity) for severity in Severity}

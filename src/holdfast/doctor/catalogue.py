@@ -47,6 +47,19 @@ class DoctorReport:
         """How many problems of this severity there are."""
         return sum(each.severity is severity for each in self.of(FindingState.PROBLEM))
 
+    def reasons(self, state: FindingState) -> dict[str, list[Finding]]:
+        """The findings in this state by why they are: harmless, or not known.
+
+        Those of a server that did not answer are left out: `unreachable` says it once.
+        """
+        silent = {each.partition(": ")[2] for each in self.unreachable}
+        grouped: dict[str, list[Finding]] = {}
+        for finding in self.of(state):
+            reason = finding.harmless or finding.seen
+            if state is not FindingState.UNKNOWN or reason not in silent:
+                grouped.setdefault(reason, []).append(finding)
+        return grouped
+
     def fails(self, *, strict: bool) -> bool:
         """True if a check of CI should fail: by an error; with `strict` also by a warning."""
         return bool(self.count(Severity.ERROR) or (strict and self.count(Severity.WARNING)))

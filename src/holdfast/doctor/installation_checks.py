@@ -94,7 +94,7 @@ def languages(facts: DoctorFacts) -> Iterator[CheckOutcome]:
     "H4",
     Severity.WARNING,
     title="A model without a price",
-    why="Its calls appear in the bill as unpriced, budgets do not stop them, and estimates leave them out.",
+    why="Its calls have no amount in bills and estimates, and under a hard budget its work is refused.",
     fix="# in the file of HOLDFAST_CONFIG\n[providers.NAME.prices]\n"
     '"MODEL" = { input = 0.15, output = 0.60 }',
     evidence=("docs/decisions/0056-no-price-is-not-a-high-price.md", "docs/how-to/control-spending.md"),

@@ -59,10 +59,11 @@ def visibility_timeout(facts: DoctorFacts) -> Iterator[CheckOutcome]:
         over = [
             task
             for task, limit in zip(late, limits, strict=True)
-            if (limit is None and app.visibility_timeout is None)
+            if (limit is None and (app.visibility_timeout is None or task.guarded))
             or (limit is not None and limit >= app.visibility)
         ]
-        if late and not over and len(known) < len(late):
+        endless = [task for task, limit in zip(late, limits, strict=True) if limit is None]
+        if endless and not over:
             yield unknown(
                 app.name, "how long a task takes: it has no time limit (C8); or --longest-task SECONDS"
             )

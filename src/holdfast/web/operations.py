@@ -2,19 +2,23 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fastapi import Request
 from fastapi.responses import Response
 
 from holdfast.bootstrap import AppServices
 from holdfast.core.states import GUARDED_LANE, LANE_RANK
+from holdfast.doctor.findings import Finding, FindingState, Severity
 from holdfast.service.access import Scope
 from holdfast.service.records import LaneCount, Lease, Worker
 from holdfast.web import dashboard, rendering, warnings
 from holdfast.web.page_access import Services
 
 DELIVERIES = 20
+# The first examination of a process is waited for; from then on the last one is shown.
+DOCTOR_PATIENCE = 1.5
+LEVELS = {Severity.ERROR: "bad", Severity.WARNING: "care", Severity.NOTE: "good"}
 LEASES = 50
 COUNTED = {
     "redelivered": "redelivered messages ignored",
@@ -82,7 +86,39 @@ def operations(request: Request, services: Services, who: rendering.Who) -> Resp
         hooks=services.actions.hooks(who.tenant),
         titles={each.id: each.title for each in services.collections.all(who.tenant)},
         deliveries=deliveries,
+        doctor=_examined(services) if whole else None,
         now=services.operations.moment(),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class DoctorPanel:
+    """What the doctor says of the installation; nothing until its first examination has ended."""
+
+    examined: bool = False
+    problems: Sequence[tuple[str, Finding]] = ()
+    unreachable: Sequence[str] = ()
+    harmless: Mapping[str, Sequence[Finding]] = field(default_factory=dict)
+    unknown: Mapping[str, Sequence[Finding]] = field(default_factory=dict)
+    summary: str = ""
+
+
+def _examined(services: AppServices) -> DoctorPanel:
+    report = services.examination.report(DOCTOR_PATIENCE)
+    if report is None:
+        return DoctorPanel()
+    counts = {
+        "harmless here": len(report.of(FindingState.HARMLESS)),
+        "not known": len(report.of(FindingState.UNKNOWN)),
+        "passed": len(report.of(FindingState.PASSED)),
+    }
+    return DoctorPanel(
+        True,
+        [(LEVELS[each.severity], each) for each in report.of(FindingState.PROBLEM)],
+        report.unreachable,
+        report.reasons(FindingState.HARMLESS),
+        report.reasons(FindingState.UNKNOWN),
+        ", ".join(f"{number} {words}" for words, number in counts.items() if number),
     )
 
 
