@@ -32,7 +32,7 @@ def test_the_panel_shows_what_is_wrong_with_its_fix(install):
 
 
 def test_the_first_examination_is_not_waited_for_longer_than_a_moment(install, monkeypatch):
-    """While it is under way the page says so, and a scrape has the metric without numbers."""
+    """While it is under way Operations says so, and a scrape has the metric without numbers."""
     services = install.built.app.state.services
     monkeypatch.setattr(services.examination, "report", lambda patience=0.0: None)
     assert "The first examination of the settings, the broker and the database is under way" in seen(install)
