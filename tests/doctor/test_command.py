@@ -80,7 +80,7 @@ def test_a_plain_application_gets_its_problems_with_fixes(doctor):
     assert "✖ C1  Late acknowledgement without a guard  plain:app" in done.stdout
     assert "a delay of 2 h, and the broker waits 1 h" in done.stdout
     assert "no time limit, on 1 task: plain.build" in done.stdout
-    assert "│ task_reject_on_worker_lost = True" in done.stdout
+    assert "│ app.conf.task_reject_on_worker_lost = True" in done.stdout
     assert all(len(line) <= 110 for line in done.stdout.splitlines())
     assert not any(line.endswith(" ") for line in done.stdout.splitlines())
 

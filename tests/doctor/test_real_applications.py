@@ -8,6 +8,9 @@ import celery_singleton
 import pytest
 
 from holdfast import Guard
+from holdfast.doctor import catalogue, gather
+from holdfast.doctor.facts import Declared
+from holdfast.doctor.findings import FindingState
 from holdfast.doctor.probes import celery_app, clients, machine
 from tests.doctor.examining import celery, is_fine, is_harmless, is_problem, of_app
 
@@ -74,6 +77,22 @@ def test_a_real_application_is_told_from_a_bad_one(check_id):
     bad, good, declared = CASES[check_id]
     is_problem(check_id, of_app(celery(**bad)), **declared)
     is_fine(check_id, of_app(celery(**good)), **declared)
+
+
+# Those whose fix is more than settings: another decorator, another command, or a place that only you know.
+NOT_SETTINGS = {"C1", "C2", "C9", "C12", "C17", "R4", "G1", "G3"}
+
+
+@pytest.mark.parametrize("check_id", sorted(CASES.keys() - NOT_SETTINGS))
+def test_pasting_the_fix_makes_the_problem_go_away(check_id):
+    """The lines of the report are run as they are, on the application that they are for."""
+    bad, _, declared = CASES[check_id]
+    facts = gather.assembled(of_app(celery(**bad)), Declared(**declared))
+    [finding] = [each for each in catalogue.examine(facts).of(FindingState.PROBLEM) if each.id == check_id]
+    mended = celery(**bad)
+    lines = [line for line in finding.fix.splitlines() if line.startswith(("app.conf.", "#"))]
+    exec("\n".join(lines), {"app": mended})
+    is_fine(check_id, of_app(mended), **declared)
 
 
 def test_a_guarded_task_is_known_by_its_class(tmp_path):

@@ -65,7 +65,7 @@ def early(facts: DoctorFacts) -> Iterator[CheckOutcome]:
     why="With late acknowledgement alone, a pool process that is killed (out of memory, a segmentation "
     "fault) has its message acknowledged as failed: the task is lost although late acknowledgement was meant "
     "to keep it.",
-    fix="task_reject_on_worker_lost = True     # or, with Celery 5.7: task_retry_on_worker_lost = True",
+    fix="app.conf.task_reject_on_worker_lost = True  # or, with Celery 5.7: task_retry_on_worker_lost = True",
     evidence=(f"{DOCS}/configuration.html#task-reject-on-worker-lost", "celery#5598"),
 )
 def worker_lost(facts: DoctorFacts) -> Iterator[CheckOutcome]:
@@ -90,7 +90,7 @@ def worker_lost(facts: DoctorFacts) -> Iterator[CheckOutcome]:
     title="A task that kills its process runs for ever",
     why="A task that exceeds the memory limit is requeued, kills the next process, and is requeued again: "
     "nothing counts the deliveries, and each round is paid for.",
-    fix="task_retry_on_worker_lost = True      # Celery 5.7: counts, and gives up after max_retries\n"
+    fix="app.conf.task_retry_on_worker_lost = True  # Celery 5.7: counts, and gives up after max_retries\n"
     "# or, on RabbitMQ, quorum queues with x-delivery-limit and a dead-letter exchange",
     evidence=(
         "celery#9082",
@@ -129,7 +129,7 @@ def poison(facts: DoctorFacts) -> Iterator[CheckOutcome]:
     title="Tasks continue after their connection was lost",
     why="With late acknowledgement, the broker delivers the message of a lost connection again at once. The "
     "first execution, which is not cancelled, continues: both run side by side.",
-    fix="worker_cancel_long_running_tasks_on_connection_loss = True",
+    fix="app.conf.worker_cancel_long_running_tasks_on_connection_loss = True",
     evidence=(f"{DOCS}/configuration.html#worker-cancel-long-running-tasks-on-connection-loss",),
 )
 def not_cancelled(facts: DoctorFacts) -> Iterator[CheckOutcome]:
@@ -155,7 +155,7 @@ def not_cancelled(facts: DoctorFacts) -> Iterator[CheckOutcome]:
     title="Messages wait in a busy worker",
     why="A worker takes several messages per process ahead. Behind a long task they wait although other "
     "workers are idle, and their time until redelivery runs.",
-    fix="worker_prefetch_multiplier = 1",
+    fix="app.conf.worker_prefetch_multiplier = 1",
     evidence=(f"{DOCS}/optimizing.html#prefetch-limits",),
 )
 def prefetching(facts: DoctorFacts) -> Iterator[CheckOutcome]:
@@ -182,7 +182,7 @@ def prefetching(facts: DoctorFacts) -> Iterator[CheckOutcome]:
     "is later than the broker's timeout, the message goes to the next worker as well, and the task runs once "
     "for each.",
     fix="# keep delays short, and let a schedule or a database say what is due; or\n"
-    "broker_transport_options = {'visibility_timeout': SECONDS}   # above the longest delay",
+    "app.conf.broker_transport_options |= {'visibility_timeout': SECONDS}  # above the longest delay",
     evidence=(
         "https://docs.celeryq.dev/en/stable/getting-started/backends-and-brokers/redis.html#visibility-timeout",
         "celery#6760",
@@ -208,7 +208,9 @@ def delays(facts: DoctorFacts) -> Iterator[CheckOutcome]:
                 app.name, f"the longest known delay is {spans.span(delay)}, below {spans.span(limit)}"
             )
         else:
-            fix = f"broker_transport_options = {{'visibility_timeout': {judging.rounded_up(delay)}}}"
+            fix = (
+                f"app.conf.broker_transport_options |= {{'visibility_timeout': {judging.rounded_up(delay)}}}"
+            )
             seen = f"a delay of {spans.span(delay)}, and the broker waits {spans.span(limit)}"
             yield judging.whole(app, seen, fix if app.broker.kind == "redis" else "")
 
@@ -236,8 +238,8 @@ def broker_timeout(kind: str, facts: DoctorFacts, visibility: float) -> float | 
     why="Once a message was unacknowledged for the visibility timeout, Redis gives it to another worker, "
     "finished or not. Only a time limit that ends sooner, with the time that a message waits in the worker, "
     "keeps two executions from overlapping.",
-    fix="task_time_limit = 1800\ntask_soft_time_limit = 1740\nworker_prefetch_multiplier = 1\n"
-    "broker_transport_options = {'visibility_timeout': 3600}",
+    fix="app.conf.task_time_limit = 1500\napp.conf.task_soft_time_limit = 1440\n"
+    "app.conf.worker_prefetch_multiplier = 1",
     evidence=(
         f"{DOCS}/configuration.html#task-time-limit",
         "https://docs.celeryq.dev/en/stable/getting-started/backends-and-brokers/redis.html#visibility-timeout",
@@ -251,15 +253,21 @@ def time_limits(facts: DoctorFacts) -> Iterator[CheckOutcome]:
             continue
         endless = [task for task in app.examined if judging.limit_of(task, facts.declared) is None]
         if endless or app.broker.kind == "rabbitmq":
-            yield judging.judged(app, endless, "no time limit", "every task has a time limit")
+            waits = broker_timeout(app.broker.kind, facts, app.visibility) or 3600.0
+            limit = int(min(1500.0, waits * 0.8))
+            fix = (
+                f"app.conf.task_time_limit = {limit}\napp.conf.task_soft_time_limit = {int(limit * 0.95)}\n"
+                "app.conf.worker_prefetch_multiplier = 1"
+            )
+            yield judging.judged(app, endless, "no time limit", "every task has a time limit", fix)
             continue
         held = {task: judging.longest_held(app, task, facts) for task in app.examined}
         over = [task for task, time in held.items() if time is None or time >= app.visibility]
         known = [time for time in held.values() if time is not None]
         worst = max(known, default=0.0)
         fix = (
-            "worker_prefetch_multiplier = 1\n"
-            f"broker_transport_options = {{'visibility_timeout': {judging.rounded_up(worst)}}}"
+            "app.conf.worker_prefetch_multiplier = 1\n"
+            f"app.conf.broker_transport_options |= {{'visibility_timeout': {judging.rounded_up(worst)}}}"
         )
         yield judging.judged(
             app,
@@ -276,7 +284,7 @@ def time_limits(facts: DoctorFacts) -> Iterator[CheckOutcome]:
     Severity.WARNING,
     title="A task that exceeds its time limit is requeued",
     why="The task that took too long is delivered again, takes too long again, and so on.",
-    fix="task_acks_on_timeout = True           # before Celery 5.7: task_acks_on_failure_or_timeout = True",
+    fix="app.conf.task_acks_on_timeout = True  # before Celery 5.7: task_acks_on_failure_or_timeout = True",
     evidence=(f"{DOCS}/configuration.html#task-acks-on-failure-or-timeout",),
 )
 def requeued_on_timeout(facts: DoctorFacts) -> Iterator[CheckOutcome]:
@@ -294,7 +302,7 @@ def requeued_on_timeout(facts: DoctorFacts) -> Iterator[CheckOutcome]:
     title="A deploy kills tasks in the middle of a call",
     why="At SIGTERM a worker waits for its tasks, and the orchestrator kills it when the grace period ends. "
     "Without a soft shutdown that ends sooner, whatever is in flight is cut: paid, and its result lost.",
-    fix="worker_soft_shutdown_timeout = 20     # Celery 5.5 or newer; below the grace period\n"
+    fix="app.conf.worker_soft_shutdown_timeout = 20  # Celery 5.5 or newer; below the grace period\n"
     "# and give it time: terminationGracePeriodSeconds, stop_grace_period or TimeoutStopSec",
     evidence=(
         f"{DOCS}/workers.html#soft-shutdown",
@@ -316,7 +324,7 @@ def grace(facts: DoctorFacts) -> Iterator[CheckOutcome]:
             )
         elif timeout >= period:
             seen = f"a soft shutdown of {spans.span(timeout)} in a grace period of {spans.span(period)}"
-            fix = f"worker_soft_shutdown_timeout = {max(1, int(period * 0.7))}"
+            fix = f"app.conf.worker_soft_shutdown_timeout = {max(1, int(period * 0.7))}"
             yield judging.whole(app, seen, fix)
         else:
             yield passed(app.name, f"a soft shutdown of {spans.span(timeout)} within {spans.span(period)}")
@@ -343,8 +351,9 @@ def grace(facts: DoctorFacts) -> Iterator[CheckOutcome]:
     why="worker_deduplicate_successful_tasks looks the result of a redelivered task up. Where results are "
     "ignored, sent back to the caller, or expire before the message comes again, there is nothing to find, "
     "and the task runs again without a word.",
-    fix="result_backend = 'redis://HOST:PORT/1'   # or a database; not rpc://\n"
-    "task_ignore_result = False\nresult_expires = 86400                # longer than the visibility timeout",
+    fix="app.conf.result_backend = 'redis://HOST:PORT/1'  # or a database; not rpc://\n"
+    "app.conf.task_ignore_result = False\n"
+    "app.conf.result_expires = 86400  # longer than the visibility timeout",
     evidence=(f"{DOCS}/configuration.html#worker-deduplicate-successful-tasks",),
 )
 def inert_deduplication(facts: DoctorFacts) -> Iterator[CheckOutcome]:
@@ -425,7 +434,7 @@ def liveness(facts: DoctorFacts) -> Iterator[CheckOutcome]:
     title="A worker gives up on its broker",
     why="After so many failed connections the worker ends. If nothing starts it again, the outage of a "
     "broker becomes an outage of the application.",
-    fix="broker_connection_max_retries = None\n"
+    fix="app.conf.broker_connection_max_retries = None\n"
     "# or, if something restarts workers: holdfast doctor --supervised",
     evidence=(f"{DOCS}/configuration.html#broker-connection-max-retries",),
 )
@@ -470,7 +479,7 @@ def green_pools(facts: DoctorFacts) -> Iterator[CheckOutcome]:
     title="More than one scheduler",
     why="Every `celery beat` sends every entry of the schedule: with two, each periodic task runs twice.",
     fix="# one replica of `celery beat`, with strategy Recreate; or a scheduler that locks:\n"
-    "beat_scheduler = 'redbeat.RedBeatScheduler'",
+    "app.conf.beat_scheduler = 'redbeat.RedBeatScheduler'",
     evidence=(f"{DOCS}/periodic-tasks.html#starting-the-scheduler",),
 )
 def schedulers(facts: DoctorFacts) -> Iterator[CheckOutcome]:

@@ -49,7 +49,7 @@ def lock_at_enqueue(facts: DoctorFacts) -> Iterator[CheckOutcome]:
     title="A lock that never ends",
     why="A worker that is killed does not release its lock. Without an expiry the task can never be sent "
     "again, until somebody deletes the key by hand.",
-    fix="singleton_lock_expiry = 3600          # above the time limit of the task",
+    fix="app.conf.singleton_lock_expiry = 3600  # above the time limit of the task",
     evidence=("https://github.com/steinitzu/celery-singleton#app-configuration",),
 )
 def lock_for_ever(facts: DoctorFacts) -> Iterator[CheckOutcome]:
@@ -64,7 +64,7 @@ def lock_for_ever(facts: DoctorFacts) -> Iterator[CheckOutcome]:
     Severity.ERROR,
     title="The lock ends before the task",
     why="A second copy is admitted while the first one still runs.",
-    fix="singleton_lock_expiry = 3600          # above the time limit; celery-once: once={'timeout': 3600}",
+    fix="app.conf.singleton_lock_expiry = 3600  # above the time limit; celery-once: once={'timeout': 3600}",
     evidence=("https://github.com/cameronmaske/celery-once#timeout",),
 )
 def lock_too_short(facts: DoctorFacts) -> Iterator[CheckOutcome]:

@@ -63,7 +63,7 @@ def _condition(app: AppFacts, facts: DoctorFacts, limit: float) -> tuple[list[Ta
     "3.8.16), RabbitMQ closes the channel with 406 PRECONDITION_FAILED, and everything in flight on it is "
     "delivered again.",
     fix="# rabbitmq.conf: consumer_timeout = 7200000        (milliseconds)\n"
-    "worker_prefetch_multiplier = 1\ntask_time_limit = 1500                # below consumer_timeout",
+    "app.conf.worker_prefetch_multiplier = 1\napp.conf.task_time_limit = 1500  # below consumer_timeout",
     evidence=("celery#6760", f"{DOCS}/consumers#acknowledgement-timeout"),
 )
 def consumer_timeout(facts: DoctorFacts) -> Iterator[CheckOutcome]:
@@ -90,7 +90,7 @@ def consumer_timeout(facts: DoctorFacts) -> Iterator[CheckOutcome]:
     title="Reruns without bound after a consumer timeout",
     why="From RabbitMQ 4.3 on, a delivery that ended by the consumer timeout of a quorum queue does not "
     "count toward the delivery limit: a task that is too long is delivered for ever.",
-    fix="task_time_limit = 1500                # below consumer_timeout\nworker_prefetch_multiplier = 1",
+    fix="app.conf.task_time_limit = 1500  # below consumer_timeout\napp.conf.worker_prefetch_multiplier = 1",
     evidence=("https://github.com/rabbitmq/rabbitmq-server/releases/tag/v4.3.0",),
 )
 def endless_timeouts(facts: DoctorFacts) -> Iterator[CheckOutcome]:
@@ -145,7 +145,7 @@ def dropped(facts: DoctorFacts) -> Iterator[CheckOutcome]:
     title="Published messages are not confirmed",
     why="Without publisher confirms, apply_async returns although the broker may never have stored the "
     "message: a connection that breaks right then loses the task.",
-    fix="broker_transport_options = {'confirm_publish': True}",
+    fix="app.conf.broker_transport_options |= {'confirm_publish': True}",
     evidence=(f"{DOCS}/confirms", f"{CELERY_DOCS}/configuration.html#broker-transport-options"),
 )
 def confirms(facts: DoctorFacts) -> Iterator[CheckOutcome]:
@@ -163,8 +163,8 @@ def confirms(facts: DoctorFacts) -> Iterator[CheckOutcome]:
     title="Queues do not survive a restart",
     why="Transient messages, and queues that are not durable or delete themselves, are lost when the broker "
     "restarts or the last worker disconnects.",
-    fix="task_default_delivery_mode = 'persistent'\n"
-    "task_queues = [Queue('celery', durable=True, auto_delete=False)]   # delete the old queue first",
+    fix="app.conf.task_default_delivery_mode = 'persistent'\n"
+    "app.conf.task_queues = [Queue('celery', durable=True, auto_delete=False)]  # delete the old queue first",
     evidence=(f"{DOCS}/queues#durability", f"{CELERY_DOCS}/configuration.html#task-default-delivery-mode"),
 )
 def durability(facts: DoctorFacts) -> Iterator[CheckOutcome]:
@@ -212,7 +212,7 @@ def max_length(facts: DoctorFacts) -> Iterator[CheckOutcome]:
     title="Heartbeats are missed",
     why="Without heartbeats a dead connection is noticed late or never; with the solo pool the worker itself "
     "does the work and cannot send them, so the broker resets the connection in the middle of a task.",
-    fix="broker_heartbeat = 120\ncelery -A APP worker --pool prefork",
+    fix="app.conf.broker_heartbeat = 120\ncelery -A APP worker --pool prefork",
     evidence=(f"{DOCS}/heartbeats", f"{CELERY_DOCS}/configuration.html#broker-heartbeat"),
 )
 def heartbeats(facts: DoctorFacts) -> Iterator[CheckOutcome]:
@@ -237,7 +237,7 @@ def heartbeats(facts: DoctorFacts) -> Iterator[CheckOutcome]:
     title="Classic and quorum queues are mixed",
     why="Quorum queues refuse global prefetch limits. With quorum detection off, or with both types in one "
     "worker, channels fail, and tasks with an eta can block the queue.",
-    fix="task_default_queue_type = 'quorum'\nworker_detect_quorum_queues = True",
+    fix="app.conf.task_default_queue_type = 'quorum'\napp.conf.worker_detect_quorum_queues = True",
     evidence=(
         f"{QUORUM_DOCS}#using-quorum-queues",
         f"{CELERY_DOCS}/configuration.html#worker-detect-quorum-queues",

@@ -45,8 +45,8 @@ def _guarded_broker(server: RedisFacts, facts: DoctorFacts) -> bool:
     why="Redis delivers the message again each time the visibility timeout passes while the task runs: a "
     "task of 20 s with a timeout of 5 s ran 4 times from one call, also with celery-once, celery-singleton "
     "and celery-heimdall.",
-    fix="broker_transport_options = {'visibility_timeout': 7200}   # above the longest task\n"
-    "result_backend_transport_options = {'visibility_timeout': 7200}",
+    fix="app.conf.broker_transport_options |= {'visibility_timeout': 7200}  # above the longest task\n"
+    "app.conf.result_backend_transport_options |= {'visibility_timeout': 7200}",
     evidence=(f"{BROKER_DOCS}#visibility-timeout", "measured: ⌈task ÷ timeout⌉ executions"),
 )
 def visibility_timeout(facts: DoctorFacts) -> Iterator[CheckOutcome]:
@@ -76,8 +76,8 @@ def visibility_timeout(facts: DoctorFacts) -> Iterator[CheckOutcome]:
             over,
             f"visibility_timeout is {set_by} ({spans.span(app.visibility)}), and {takes}",
             f"visibility timeout {spans.span(app.visibility)}, {takes if late else 'early acknowledgement'}",
-            f"broker_transport_options = {{'visibility_timeout': {timeout}}}\n"
-            f"result_backend_transport_options = {{'visibility_timeout': {timeout}}}",
+            f"app.conf.broker_transport_options |= {{'visibility_timeout': {timeout}}}\n"
+            f"app.conf.result_backend_transport_options |= {{'visibility_timeout': {timeout}}}",
         )
 
 
@@ -87,8 +87,9 @@ def visibility_timeout(facts: DoctorFacts) -> Iterator[CheckOutcome]:
     title="Visibility timeouts differ",
     why="Where broker and result backend are both on Redis with different timeouts, the shorter one decides: "
     "tasks run again although the broker's timeout is long.",
-    fix="broker_transport_options = {'visibility_timeout': 7200}\n"
-    "result_backend_transport_options = {'visibility_timeout': 7200}\nvisibility_timeout = 7200",
+    fix="app.conf.broker_transport_options |= {'visibility_timeout': 7200}\n"
+    "app.conf.result_backend_transport_options |= {'visibility_timeout': 7200}\n"
+    "app.conf.visibility_timeout = 7200",
     evidence=(f"{BROKER_DOCS}#visibility-timeout",),
 )
 def equal_timeouts(facts: DoctorFacts) -> Iterator[CheckOutcome]:
@@ -105,8 +106,8 @@ def equal_timeouts(facts: DoctorFacts) -> Iterator[CheckOutcome]:
         seen = f"{spans.span(app.visibility)} for the broker, {spans.span(second)} for the result backend"
         longest = int(max(app.visibility, second))
         fix = (
-            f"broker_transport_options = {{'visibility_timeout': {longest}}}\n"
-            f"result_backend_transport_options = {{'visibility_timeout': {longest}}}"
+            f"app.conf.broker_transport_options |= {{'visibility_timeout': {longest}}}\n"
+            f"app.conf.result_backend_transport_options |= {{'visibility_timeout': {longest}}}"
         )
         yield judging.whole(app, seen, fix)
 
@@ -117,8 +118,8 @@ def equal_timeouts(facts: DoctorFacts) -> Iterator[CheckOutcome]:
     title="Several applications in one Redis database",
     why="All of them keep unacknowledged messages under the same key, and each restores those of the others "
     "by its own timeout: the shortest one decides for all.",
-    fix="broker_url = 'redis://HOST:PORT/3'    # a database number of its own for each application\n"
-    "# or: broker_transport_options = {'global_keyprefix': 'NAME:'}",
+    fix="app.conf.broker_url = 'redis://HOST:PORT/3'  # a database number of its own for each application\n"
+    "# or: app.conf.broker_transport_options |= {'global_keyprefix': 'NAME:'}",
     evidence=(f"{KOMBU_DOCS}", f"{BROKER_DOCS}#visibility-timeout"),
 )
 def shared_number(facts: DoctorFacts) -> Iterator[CheckOutcome]:
@@ -146,7 +147,8 @@ def shared_number(facts: DoctorFacts) -> Iterator[CheckOutcome]:
     why="The message of a worker that was killed is delivered again when the visibility timeout has passed, "
     "plus the time between two looks at unacknowledged messages. Until then the task is just missing.",
     fix="# guard long tasks: a dead worker's task then runs elsewhere within lease + sweep (15 s)\n"
-    "broker_transport_options = {'unacked_restore_interval': 2, 'unacked_restore_throttle': 1}  # kombu 5.7",
+    "# and look more often, with kombu 5.7:\n"
+    "app.conf.broker_transport_options |= {'unacked_restore_interval': 2, 'unacked_restore_throttle': 1}",
     evidence=(f"{KOMBU_DOCS}", "kombu: restore interval 10 s, and a throttle of 10"),
 )
 def slow_recovery(facts: DoctorFacts) -> Iterator[CheckOutcome]:
@@ -285,7 +287,7 @@ def _option(facts: DoctorFacts, name: str, present: bool | None, app: AppFacts, 
     title="A half-open connection hangs",
     why="When a firewall or a failover drops a connection silently, a read without a timeout waits for ever: "
     "the worker looks alive and does nothing.",
-    fix="broker_transport_options = {'socket_timeout': 30, 'socket_connect_timeout': 30}",
+    fix="app.conf.broker_transport_options |= {'socket_timeout': 30, 'socket_connect_timeout': 30}",
     evidence=(KOMBU_DOCS, "celery#8030"),
 )
 def socket_timeout(facts: DoctorFacts) -> Iterator[CheckOutcome]:
@@ -300,7 +302,7 @@ def socket_timeout(facts: DoctorFacts) -> Iterator[CheckOutcome]:
     title="The network drops idle connections",
     why="Load balancers and NAT forget a connection that says nothing for some minutes; the worker's side "
     "does not notice without keepalive.",
-    fix="broker_transport_options = {'socket_keepalive': True}",
+    fix="app.conf.broker_transport_options |= {'socket_keepalive': True}",
     evidence=(KOMBU_DOCS,),
 )
 def socket_keepalive(facts: DoctorFacts) -> Iterator[CheckOutcome]:
@@ -315,7 +317,7 @@ def socket_keepalive(facts: DoctorFacts) -> Iterator[CheckOutcome]:
     title="Connections are not checked before use",
     why="With health_check_interval=0 a connection that died while it was idle is found out by the command "
     "that fails on it.",
-    fix="broker_transport_options = {'health_check_interval': 25}",
+    fix="app.conf.broker_transport_options |= {'health_check_interval': 25}",
     evidence=(KOMBU_DOCS,),
 )
 def health_checks(facts: DoctorFacts) -> Iterator[CheckOutcome]:
@@ -352,7 +354,8 @@ def client_timeout(facts: DoctorFacts) -> Iterator[CheckOutcome]:
     Severity.WARNING,
     title="Queues share a database with other data",
     why="One FLUSHDB of the cache, or one eviction, takes the queues with it.",
-    fix="broker_url = 'redis://HOST:PORT/0'\nresult_backend = 'redis://HOST:PORT/1'   # and the cache on 2",
+    fix="app.conf.broker_url = 'redis://HOST:PORT/0'\n"
+    "app.conf.result_backend = 'redis://HOST:PORT/1'  # and the cache on 2",
     evidence=(f"{BROKER_DOCS}#key-eviction",),
 )
 def shared_data(facts: DoctorFacts) -> Iterator[CheckOutcome]:
