@@ -18,7 +18,7 @@ REACHING := tests/conformance tests/fundamentals tests/api tests/jobs tests/mone
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run demo test integrations matrix lint docs simulate fuzz mutants bench chaos services-up services-down services-status lock clean
+.PHONY: help install run demo test integrations deploy-check matrix lint docs simulate fuzz mutants bench chaos services-up services-down services-status lock clean
 
 help: ## print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F '\t' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -47,6 +47,11 @@ integrations: install ## the retrievers against LangChain's own suite and LlamaI
 	@$(VENV)/bin/uv venv -q --allow-existing --python $(PY) $(VENV)/integrations
 	@$(VENV)/bin/uv pip install -q --python $(VENV)/integrations/bin/python -c requirements.lock -e '.[all]' --group dev --group integrations
 	@$(VENV)/integrations/bin/python -m pytest -p no:cacheprovider -o filterwarnings= -o asyncio_mode=auto -o asyncio_default_fixture_loop_scope=function tests/integrations
+
+deploy-check: install ## the files below deploy/ by the tools that will read them, in an environment of its own (.venv/deploy)
+	@$(VENV)/bin/uv venv -q --allow-existing --python $(PY) $(VENV)/deploy
+	@$(VENV)/bin/uv pip install -q --python $(VENV)/deploy/bin/python -r deploy/requirements-check.txt
+	@$(PY) -m scripts.deploy_check
 
 matrix: install ## the tests of the library with other releases of Python, Celery and SQLAlchemy (ARGS="--only celery5.4")
 	@$(PY) -m scripts.matrix $(ARGS)

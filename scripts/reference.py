@@ -18,7 +18,7 @@ from holdfast import settings
 from holdfast.core import states
 from holdfast.core.states import Verb
 from holdfast.settings import trust
-from scripts import doctor_reference
+from scripts import alert_reference, doctor_reference
 
 ROOT = Path(__file__).resolve().parents[1]
 SETTINGS_PAGE = ROOT / "docs/reference/settings.md"
@@ -254,6 +254,7 @@ PAGES: dict[Path, Callable[[], str]] = {
     SETTINGS_PAGE: settings_page,
     STATES_PAGE: states_page,
     ROOT / "docs/reference/doctor.md": doctor_reference.page,
+    ROOT / "docs/reference/alerts.md": alert_reference.page,
 }
 
 
