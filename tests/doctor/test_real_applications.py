@@ -7,11 +7,12 @@ import celery_once
 import celery_singleton
 import pytest
 
-from holdfast import Guard
+from holdfast import Guard, settings
 from holdfast.doctor import catalogue, gather
 from holdfast.doctor.facts import Declared
 from holdfast.doctor.findings import FindingState
 from holdfast.doctor.probes import celery_app, clients, machine
+from holdfast.worker import examination
 from tests.doctor.examining import celery, is_fine, is_harmless, is_problem, of_app
 
 LATE = {"options": {"visibility_timeout": 7200}}
@@ -110,6 +111,15 @@ def test_a_guarded_task_is_known_by_its_class(tmp_path):
     is_fine("C2", of_app(app))
 
 
+def test_tasks_of_holdfast_belong_to_its_own_application_alone(tmp_path, monkeypatch):
+    """An application that is examined together with an installation does not get the tasks of its workers."""
+    monkeypatch.setenv("HOLDFAST_DATA_DIR", str(tmp_path))
+    [own] = examination.facts(settings.load(), offline=True).apps
+    assert {task.name for task in own.tasks} == {"holdfast.wake", "holdfast.deliver"}
+    [other] = of_app(celery()).apps
+    assert {task.name for task in other.tasks} == {"shop.build"}
+
+
 def test_a_liveness_probe_is_what_a_person_says_it_is():
     """`inspect ping` alone is green for a worker that consumes nothing."""
     app = of_app(celery())
@@ -203,6 +213,6 @@ def test_a_live_client_is_examined_with_its_own_settings(tmp_path):
 
 def test_the_lock_server_of_a_guard_at_enqueue_is_known():
     """Locks of celery-once and celery-singleton lie where their settings say."""
-    for settings in (SINGLETON, ONCE):
-        app = celery(**settings)
+    for conf in (SINGLETON, ONCE):
+        app = celery(**conf)
         assert celery_app.lock_url(app.conf, app.tasks.values()) == "redis://127.0.0.1:1/0"

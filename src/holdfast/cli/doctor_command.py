@@ -128,7 +128,8 @@ class ReportPrinter:
         """Lines that start below each other, the first one after `first`; no line ends in spaces."""
         for number, line in enumerate(text.wrap(self._console, max(20, self._width - INDENT))):
             line.rstrip()
-            start = Text(self._sign(first) if number == 0 else " " * INDENT, style)
+            start = Text()  # without a style of its own, which the rest of the line would have as well
+            start.append(self._sign(first) if number == 0 else " " * INDENT, style)
             self._console.print(start.append_text(line), soft_wrap=True)
 
     def _line(self, finding: Finding, sign: str, style: str) -> None:

@@ -15,12 +15,13 @@ def build(consumed: Sequence[Broker], *, events: bool = False) -> Celery:
     app.consumed = tuple(consumed)
     app.conf.update(conf(consumed, events=events))
 
-    @app.task(name=queues.WAKE, bind=True)
+    # By default Celery makes a task one of every application in the process.
+    @app.task(name=queues.WAKE, bind=True, shared=False)
     def wake(self: Any, *args: object, **_: object) -> None:
         lane = child.current().lane(args)
         child.current().wake(lane, redelivered=child.redelivered(self.request))
 
-    @app.task(name=queues.DELIVER, bind=True)
+    @app.task(name=queues.DELIVER, bind=True, shared=False)
     def deliver(self: Any, *args: object, **_: object) -> None:
         task_id = child.current().task_id(args)
         child.current().deliver(task_id, redelivered=child.redelivered(self.request))
