@@ -24,6 +24,7 @@ from holdfast.service.estimates import Estimating
 from holdfast.service.flow_trials import FlowTrials
 from holdfast.service.flows import Flows
 from holdfast.service.folder import Folders
+from holdfast.service.gateway_reports import GatewayReports
 from holdfast.service.graphs import Graphs
 from holdfast.service.history import History
 from holdfast.service.idempotency import IdempotencyKeys
@@ -127,6 +128,7 @@ class AppServices:
         self.thumbnails = Thumbnails(db, shelf, runtime.thumbnail_parsers)
         self.originals = Originals(db, shelf, runtime.thumbnail_parsers)
         self.billing = Billing(engine)
+        self.gateway_reports = GatewayReports(db)
         self.quotas = Quotas(db, quota)
         self.operations = Operations(db, depths)
         self.examination = Examination(settings, db, brokers)

@@ -7,6 +7,7 @@ from holdfast.web import (
     collections,
     documents,
     flows,
+    gateway,
     graphs,
     home,
     jobs,
@@ -24,4 +25,4 @@ from holdfast.web import (
 def routers() -> list[APIRouter]:
     """The routes of all pages."""
     first = (home, collections, actions, sources, documents, search, trees, graphs, mind_maps, flows)
-    return [module.router for module in (*first, jobs, runs, money, operations, login)]
+    return [module.router for module in (*first, jobs, runs, money, gateway, operations, login)]

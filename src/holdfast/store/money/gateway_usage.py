@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, fields
 from typing import Any
 
-from sqlalchemy import bindparam, delete, func, select
+from sqlalchemy import BigInteger, bindparam, cast, delete, func, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from holdfast.store.base.database import Database, Tx
@@ -128,7 +128,8 @@ class UsageLine:
 _sums = [func.coalesce(func.sum(gateway_usage.c[name]), 0).label(name) for name in _COUNTED]
 _recent = [
     gateway_usage.c.tenant == bindparam("tenant"),
-    gateway_usage.c.hour > func.floor(now() / HOUR) - bindparam("hours"),
+    # A whole number, as the column is: otherwise PostgreSQL would compare fractions, without the index.
+    gateway_usage.c.hour > cast(func.floor(now() / HOUR), BigInteger) - bindparam("hours", type_=BigInteger),
 ]
 TOTAL = select(*_sums).where(*_recent)
 BY = {
