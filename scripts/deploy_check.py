@@ -61,7 +61,31 @@ def grafana() -> Iterator[str]:
     yield f"dashboard: {len(targets)} expressions accepted by promtool"
 
 
-CHECKS = (prometheus, grafana)
+def systemd() -> Iterator[str]:
+    """Systemd accepts the units; the program that they start is the one of this environment."""
+    if not shutil.which("systemd-analyze"):
+        yield "systemd units: not checked, there is no systemd-analyze here"
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        units = []
+        for unit in sorted((DEPLOY / "systemd").glob("*.service")):
+            copy = Path(folder) / unit.name.replace("@.", "@bulk.")
+            copy.write_text(unit.read_text().replace("/opt/holdfast/bin", str(ROOT / ".venv/bin")))
+            units.append(str(copy))
+        call(["systemd-analyze", "verify", "--man=no", *units])
+    yield f"systemd: {len(units)} units accepted by systemd-analyze"
+
+
+def docker() -> Iterator[str]:
+    """Hadolint has no complaint about the Dockerfile, and the compose files fit the specification."""
+    call([str(TOOLS / "bin/hadolint"), "deploy/docker/Dockerfile"])
+    yield "Dockerfile: hadolint has no complaint"
+    files = [str(path) for path in sorted((DEPLOY / "compose").glob("*.yml"))]
+    call([str(TOOLS / "bin/check-jsonschema"), "--builtin-schema", "vendor.compose-spec", *files])
+    yield f"compose: {len(files)} files fit the specification"
+
+
+CHECKS = (prometheus, grafana, systemd, docker)
 
 
 def main() -> int:
