@@ -60,6 +60,14 @@ class Scenarios:
         """Three workers replaced one after another in the middle of their orders repeat no charge."""
         assert self.play("8").ratio == "1.000"
 
+    @pytest.mark.g5
+    @pytest.mark.g7
+    def test_killed_while_a_relay_carries(self):
+        """A worker killed with two orders open pays for nothing twice, at a provider without keys."""
+        figures = self.play("16")
+        assert figures.ratio == "1.000"
+        assert figures.recoveries
+
     @pytest.mark.g1
     @pytest.mark.g3
     def test_replaced_and_cancelled(self):

@@ -9,7 +9,18 @@ from hypothesis import strategies as st
 
 from holdfast.core import decide
 from holdfast.core.records import Ask, Claim, Fenced, Head, Landed, RunRecord, Task
-from holdfast.core.states import LIVE, CallState, Disposition, Lane, Loss, Skip, Status, TaskState
+from holdfast.core.states import (
+    LIVE,
+    CallState,
+    Disposition,
+    GoneBy,
+    Lane,
+    Loss,
+    RelayState,
+    Skip,
+    Status,
+    TaskState,
+)
 
 NOW = 1_000_000.0
 PATIENCE = decide.SilenceLimits(queued=600.0, running=2700.0)
@@ -434,3 +445,54 @@ def test_after_a_cancel_the_head_shows_what_is_published(visible, status):
 def test_the_last_task_of_a_phase_decides_what_becomes_of_its_run(others_open, goes_on, continuation):
     """While another is open nothing does; then the next phase is planned, or the run is published."""
     assert decide.after_task(others_open=others_open, goes_on=goes_on) == continuation
+
+
+@pytest.mark.parametrize(
+    ("relay", "facts", "state"),
+    [
+        ("present", {"died": True, "held": False, "silence": 99.0, "keyed": True, "overdue": 59.0}, None),
+        ("present", {"overdue": 61.0}, "in_doubt"),
+        ("present", {"overdue": 61.0, "grace": True}, None),
+        ("dead", {"grace": True}, "in_doubt"),
+        ("lost", {"keyed": True}, "in_doubt"),
+        ("lost", {"cheap": True}, "in_doubt"),
+        ("lost", {"cheap": True, "grace": True}, None),
+        ("lost", {"cheap": False, "overdue": -1.0}, None),
+        ("lost", {"cheap": False, "overdue": 1.0}, "in_doubt"),
+    ],
+)
+def test_an_order_that_a_relay_carries_is_judged_by_the_relay_alone(relay, facts, state):
+    """Its worker may be dead, silent or gone: only the relay can still end it."""
+    order = {"keyed": False, "cheap": False, "held": True, "overdue": -1.0, "silence": None}
+    carriage = decide.Carriage(CallState.SENT, **order | facts, relay=decide.CarryingRelay(relay))
+    verdict = decide.recover(carriage, WAITS)
+    assert (verdict and verdict.state) == (state and CallState(state))
+
+
+@pytest.mark.parametrize(
+    ("state", "gone_by", "known"),
+    [("up", None, "present"), ("draining", None, "present"), ("gone", "lease", "lost")]
+    + [("gone", by, "dead") for by in ("lock", "itself")],
+)
+def test_a_relay_that_is_gone_is_dead_unless_only_its_lease_says_so(state, gone_by, known):
+    """A lease cannot tell a dead relay from one that was frozen with the response in hand."""
+    by = gone_by and GoneBy(gone_by)
+    assert decide.relay_of(RelayState(state), by) is decide.CarryingRelay(known)
+
+
+@pytest.mark.parametrize(
+    ("facts", "burial"),
+    [
+        ({}, "leave"),
+        ({"silence": 1.0}, "suspect"),
+        ({"silence": 1.0, "suspected": 4.9}, "leave"),
+        ({"silence": 1.0, "suspected": 5.0}, "bury"),
+        ({"suspected": 99.0}, "leave"),
+        ({"silence": 99.0, "suspected": 99.0, "grace": True}, "leave"),
+        ({"proven": True, "grace": True}, "bury"),
+    ],
+)
+def test_a_relay_is_buried_at_the_second_look_or_with_proof(facts, burial):
+    """An expired lease alone says little: the renewal may be on its way."""
+    usual = {"silence": -1.0, "suspected": None, "proven": False, "grace": False, "wait": 5.0}
+    assert decide.bury(**usual | facts) is decide.Burial(burial)

@@ -24,9 +24,10 @@ from tests.mutants.catalogue import Mutant
 from tests.mutants.hooks import HOOKS
 from tests.mutants.money import MONEY
 from tests.mutants.phases import IN_PHASES
+from tests.mutants.relays import RELAYED
 from tests.mutants.work import FENCE, GENERATION, LEASE
 
-ALL = FENCE + LEASE + GENERATION + MONEY + HOOKS + IN_PHASES
+ALL = FENCE + LEASE + GENERATION + MONEY + RELAYED + HOOKS + IN_PHASES
 ROOT = Path(__file__).resolve().parents[2]
 SEEDS = 1000
 LIMIT = 240.0

@@ -40,7 +40,7 @@ MONEY = (
         "G5: a fenced worker sends",
         Patch(
             PAY,
-            "        marked = calls.send(self._db, holder.claim, intended)\n",
+            "        marked = calls.send(self._db, holder.claim, intended, mark)\n",
             "        marked = intended\n",
         ),
         by=f"{G5}an_intent_whose_worker_was_fenced_out_is_never_sent[sqlite-request]",
@@ -72,7 +72,7 @@ MONEY = (
         "G5: a fenced worker sends",
         Patch(
             CALLS,
-            "        if (refused := _fence(tx, claim)) is not None:\n            return refused\n"
+            "        if (refused := fence(tx, claim)) is not None:\n            return refused\n"
             "        if tx.again and (known := ",
             "        if tx.again and (known := ",
         ),
@@ -93,8 +93,8 @@ MONEY = (
         "G5",
         Patch(
             CALLS,
-            "    if changed != len(marked.call_keys):\n        raise _NotAllMineError",
-            "    if changed < 0:\n        raise _NotAllMineError",
+            "    if changed != len(intended.call_keys):\n        raise NotAllMineError",
+            "    if changed < 0:\n        raise NotAllMineError",
         ),
         by=f"{G5}a_mark_is_made_for_all_calls_of_an_order_or_for_none[sqlite]",
     ),
@@ -186,8 +186,8 @@ MONEY = (
         "G5: doubts pass the cap",
         Patch(
             CALLS,
-            "        if not row.keyed:\n"
-            "            budgets.reserve(tx, row.tenant, row.scopes, row.estimate, unpriced=row.unpriced)\n",
+            "    if not row.keyed:\n"
+            "        budgets.reserve(tx, row.tenant, row.scopes, row.estimate, unpriced=row.unpriced)\n",
             "",
         ),
         by=f"{G5}the_doubts_of_a_provider_without_keys_stay_within_the_budget[sqlite]",
@@ -228,7 +228,11 @@ MONEY = (
     mutant(
         "no_grace_for_orders",
         "G5: answers in memory are doubted when the database comes back",
-        Patch(DECIDE, "    if order.grace:\n        return None\n", ""),
+        Patch(
+            DECIDE,
+            "    if order.grace:\n        return None\n    if order.overdue > waits.settle:\n",
+            "    if order.overdue > waits.settle:\n",
+        ),
         by=f"{CARRIERS}after_an_outage_nobody_doubts_what_may_be_in_somebodys_hands[sqlite]",
     ),
     mutant(

@@ -34,6 +34,8 @@ class FaultInjector:
     def at_point(self, actor: Actor, name: str) -> None:
         """A fault point is passed."""
         # Each of these happens once, so that even after the calm has begun they come to an end.
+        if self.world.scenario.only_workers and actor.process.role != "worker":
+            return
         for fault in self._at_points.get(name, ()):
             if fault.nth != self.world.points[name] or (self.world.calm and fault.what == "freeze"):
                 continue
@@ -71,6 +73,8 @@ class FaultInjector:
         """A step is taken."""
         fault = self._at_steps.get(self.world.steps)
         if fault is None or self.world.calm:
+            return
+        if self.world.scenario.only_workers and actor.process.role != "worker":
             return
         self.world.faults[f"{fault.what} at a step"] += 1
         self.world.disturbed()
@@ -114,6 +118,8 @@ class FaultInjector:
             world.database_jump += world.rng.uniform(0.01, 0.4)
         elif fault.what == "cut_holder":
             world.locks.cut_holder()
+        elif fault.what.endswith("_relay"):
+            self._to_a_relay(fault)
         elif not victims:
             return
         elif fault.what == "drain":
@@ -122,6 +128,20 @@ class FaultInjector:
             world.kill(world.rng.choice(victims), "kill -9")
         elif fault.what == "stop":
             self._freeze(world.rng.choice(victims), fault.seconds)
+
+    def _to_a_relay(self, fault: Fault) -> None:
+        world, house = self.world, self.town.relays
+        victims = house.living()
+        if not victims:
+            return
+        victim = world.rng.choice(victims)
+        if fault.what == "kill_relay":
+            world.kill(victim, "kill -9")
+        elif fault.what == "stop_relay":
+            self._freeze(victim, fault.seconds)
+        else:
+            house.start()  # its successor runs meanwhile
+            house.drain(victim)
 
     def before_statement(self, actor: Actor, connection: sqlite3.Connection, statement: str) -> None:
         """The statement may meet a database that is away, or a connection that breaks."""

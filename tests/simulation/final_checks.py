@@ -47,6 +47,16 @@ def reckon(check: Check, service: Service) -> None:
     _budgets(check)
 
 
+def carried(check: Check, service: Service) -> None:
+    """If nothing but workers was faulted and the provider behaved, nothing is paid twice or in doubt."""
+    if not check.world.scenario.only_workers:
+        return
+    twice = sorted(text for (_, text), times in service.charges.items() if times > 1)
+    doubts = sorted(order_id[:8] for order_id, order in check.orders.items() if order[oracles.O_DOUBTS])
+    if twice or doubts:
+        raise Violation("G5", f"only workers died, yet {twice} were paid twice and {doubts} in doubt")
+
+
 def _heads(check: Check) -> None:
     for head_id, head in check.heads.items():
         run = check.runs.get(head[oracles.H_RUN])

@@ -22,8 +22,10 @@ READ = {
     "tasks": "SELECT id, run_id, head_id, generation, ordinal, state, epoch, token, owner, lease_until, done,"
     " phase"
     " FROM holdfast_tasks",
-    "orders": "SELECT id, tenant, state, holder, task_id, sends, doubts, estimate, keyed, scopes, call_keys"
+    "orders": "SELECT id, tenant, state, holder, task_id, sends, doubts, estimate, keyed, scopes, call_keys,"
+    " carrier, deadline_at"
     " FROM holdfast_orders",
+    "relays": "SELECT id, name, state, lease_until, gone_by FROM holdfast_relays",
     "collections": "SELECT tenant || '/' || id, publish_seq FROM holdfast_collections",
     "budgets": "SELECT tenant || '/' || scope, tenant, scope, hard_limit, spent, reserved"
     " FROM holdfast_budgets",
@@ -36,6 +38,8 @@ T_RUN, T_HEAD, T_GENERATION, T_ORDINAL, T_STATE, T_EPOCH, T_TOKEN, T_OWNER, T_LE
     1, 12
 )
 O_TENANT, O_STATE, O_HOLDER, O_TASK, O_SENDS, O_DOUBTS, O_ESTIMATE, O_KEYED, O_SCOPES, O_KEYS = range(1, 11)
+O_CARRIER, O_DEADLINE = 11, 12
+L_NAME, L_STATE, L_LEASE, L_GONE_BY = range(1, 5)
 B_TENANT, B_SCOPE, B_LIMIT, B_SPENT, B_RESERVED = range(1, 6)
 RESERVING = ("intend", "send_at_once")
 
@@ -52,6 +56,7 @@ class Check:
         self.runs: dict[str, Row] = {}
         self.tasks: dict[int, Row] = {}
         self.orders: dict[str, Row] = {}
+        self.relays: dict[str, Row] = {}
         self.budgets: dict[str, Row] = {}
         self.collections: dict[str, Row] = {}
         self.chunks: dict[Row, str] = {}
@@ -60,6 +65,7 @@ class Check:
         self.recovery: Any = None
         self._leases: dict[str, float] = {}
         self._marks: dict[tuple[str, str], str] = {}
+        self._sent: set[tuple[str, int]] = set()
 
     def after_commit(self, actor: Actor, touched: list[str]) -> None:
         """Whatever the transaction of `actor` changed, it was allowed to change."""
@@ -79,6 +85,7 @@ class Check:
             self._staged(actor, old)
         if "orders" in before:
             self._marked(actor, old)
+        self._relays_left(old)
         if "budgets" in before:
             self._money(actor, old["budgets"])
         if "heads" in before or "chunks" in touched:
@@ -134,7 +141,9 @@ class Check:
         if task is None:
             raise Violation("G2", f"{actor.process.name} wrote {what} for a task that is not there")
         head, run = old["heads"].get(task[T_HEAD]), old["runs"].get(task[T_RUN])
-        if task[T_STATE] != "running" or task[T_OWNER] != actor.process.name:
+        # A relay marks under the claim of the worker that handed the order over.
+        is_mine = task[T_OWNER] == actor.process.name or actor.process.role == "relay"
+        if task[T_STATE] != "running" or not is_mine:
             state = f"{task[T_STATE]} and held by {task[T_OWNER] or 'nobody'}"
             raise Violation("G2", f"{actor.process.name} wrote {what} of task {task[0]}, which is {state}")
         if run is None or run[R_STATUS] not in LIVE:
@@ -264,6 +273,7 @@ class Check:
     # -- G5 -------------------------------------------------------------------------------------------
 
     def _marked(self, actor: Actor, old: dict[str, dict[Any, Row]]) -> None:
+        self._doubted(actor, old)
         for order_id, order in self.orders.items():
             was = old["orders"].get(order_id)
             if was is not None and was[O_STATE] == "settled" and order[O_STATE] != "settled":
@@ -272,11 +282,51 @@ class Check:
                 continue
             task = old["tasks"].get(order[O_TASK])
             self._may_write(actor, task, old, "a mark")
+            relay = self.relays.get(order[O_CARRIER])
+            if actor.process.role == "relay" and (relay is None or relay[L_STATE] == "gone"):
+                raise Violation("G5", f"{actor.process.name} marked order {order_id[:8]} though it is gone")
             if task is not None and task[T_TOKEN] != order[O_HOLDER]:
                 raise Violation(
                     "G2", f"{actor.process.name} marked order {order_id[:8]} under a token that is gone"
                 )
             self._marks[actor.process.name, order_id] = order[O_HOLDER]
+
+    def _doubted(self, actor: Actor, old: dict[str, dict[Any, Row]]) -> None:
+        """Nobody doubts what a relay carries that is not gone, long before it must have ended."""
+        now = self.world.database_now()
+        for order_id, order in self.orders.items():
+            was = old["orders"].get(order_id)
+            if was is None or was[O_STATE] != "sent" or order[O_STATE] != "in_doubt":
+                continue
+            relay = self.relays.get(was[O_CARRIER])
+            if relay is None or relay[L_STATE] == "gone" or relay[L_NAME] == actor.process.name:
+                continue
+            if now - was[O_DEADLINE] < 59.0:
+                raise Violation(
+                    "G5", f"{actor.process.name} doubts order {order_id[:8]}, which {relay[L_NAME]} carries"
+                )
+
+    def _relays_left(self, old: dict[str, dict[Any, Row]]) -> None:
+        """A relay that leaves carries nothing; one that is gone stays so, and one that lives is not dead."""
+        if old["relays"] is self.relays:
+            return
+        for relay_id, relay in self.relays.items():
+            was = old["relays"].get(relay_id)
+            if was is None or was[L_STATE] == relay[L_STATE]:
+                continue
+            if was[L_STATE] == "gone":
+                raise Violation("G5", f"the relay {relay[L_NAME]} was gone and is {relay[L_STATE]}")
+            process = self.world.known(relay[L_NAME])
+            if relay[L_GONE_BY] == "lock" and not process.dead:
+                raise Violation("G5", f"the relay {relay[L_NAME]} lives and was buried as dead")
+            carried = [each[0] for each in self.orders.values() if each[O_CARRIER] == relay_id]
+            left = [each for each in carried if self.orders[each][O_STATE] == "sent"]
+            if relay[L_GONE_BY] == "itself" and left:
+                raise Violation("G5", f"the relay {relay[L_NAME]} left {len(left)} orders behind")
+
+    def order_state(self, order_id: str) -> str:
+        """The state of an order as of the last commit."""
+        return str(self.orders[order_id][O_STATE])
 
     def _money(self, actor: Actor, old: dict[Any, Row]) -> None:
         for name, budget in self.budgets.items():
@@ -301,7 +351,14 @@ class Check:
         if token is None:
             raise Violation("G2", f"{actor.process.name} sent order {order_id[:8]} without having marked it")
         then = self.world.database_now() - (self.world.time - checked_at)
-        lease_until = self._leases.get(token, 0.0)
+        order = self.orders[order_id]
+        if (order_id, order[O_SENDS]) in self._sent:
+            raise Violation("G5", f"order {order_id[:8]} has two first bytes of one send")
+        self._sent.add((order_id, order[O_SENDS]))
+        relay = self.relays.get(order[O_CARRIER])
+        if actor.process.role == "relay" and (relay is None or relay[L_STATE] == "gone"):
+            raise Violation("G5", f"{actor.process.name} sent order {order_id[:8]} after its burial")
+        lease_until = self._leases.get(token, 0.0) if relay is None else relay[L_LEASE]
         if then > lease_until:
             late = then - lease_until
             raise Violation(

@@ -18,6 +18,7 @@ from tests.simulation import kinds
 from tests.simulation.broker import Broker
 from tests.simulation.oracles import T_EPOCH, T_OWNER, T_STATE
 from tests.simulation.provider import Line, Service
+from tests.simulation.relays import RelayHouse, WorkersDoor
 from tests.simulation.storage import Storage
 from tests.simulation.world import Process, World
 
@@ -61,6 +62,11 @@ class Host:
         """Who is on the same machine can tell; others cannot."""
         known = self._world.known(process)
         return known is not None and known.dead and known.machine == self._process.machine
+
+    def lock_is_free(self, lock: Any) -> bool:
+        """The path of a lock names its process; the device is the machine of it."""
+        known = self._world.known(lock.path)
+        return known is not None and known.dead and lock.device == self._process.machine
 
     def gather(self, jobs: Sequence[Callable[[], Any]], limit: int) -> list[Any]:
         """The jobs as actors of this process, at most `limit` at once; all end before an error is raised."""
@@ -111,6 +117,7 @@ class Cluster:
         self._parent_databases = [storage.borrow() for _ in range(self.scenario.workers)]
         self._client_databases = [storage.borrow() for _ in range(self.scenario.clients)]
         self._born = 0
+        self.relays = RelayHouse(world, storage, self.service, self._process) if self.scenario.relay else None
         self._kinds = kinds.make(world, lambda why: world.kill(world.current.process, why))
 
     def client(self, number: int) -> Process:
@@ -148,6 +155,7 @@ class Cluster:
             lock_held_delay=scenario.lock_held_delay,
             lock_held_times=3,
             owner=process.name,
+            relays=None if self.relays is None else WorkersDoor(self.relays, process),
             duties=[Duty("bad", 2.0, _fail)] if "bad_duty" in scenario.features else [],
         )
         return Engine(database, parts)
@@ -273,4 +281,6 @@ class Cluster:
     def settled(self) -> bool:
         """True when no worker is in the middle of anything and no order is on its way."""
         busy = any(not one.main.idle for one in self.workers if not one.dead)
+        if self.relays is not None:
+            busy = busy or any(one.talks for one in self.relays.relays if not one.dead)
         return not busy and not self.service.open

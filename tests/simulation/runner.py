@@ -58,6 +58,8 @@ def run_seed(storage: Storage, seed: int, *, story: bool = False, fingerprint: b
         recovery.holder_lost(process)
         town.bereave(process, why)
         town.replace(process)
+        if town.relays is not None:
+            town.relays.died(process)
 
     world.on_death, world.on_freeze = died, recovery.holder_lost
     result = Result(seed)
@@ -89,6 +91,8 @@ def run_seed(storage: Storage, seed: int, *, story: bool = False, fingerprint: b
 
 
 def _live(world: World, town: Cluster, clients: Clients, weather: FaultInjector, check: Check) -> None:
+    if town.relays is not None:
+        town.relays.start()
     for position in range(world.scenario.workers):
         town.worker(position)
     world.after(2.0, clients.help)
@@ -114,6 +118,7 @@ def _live(world: World, town: Cluster, clients: Clients, weather: FaultInjector,
             "G4", f"not at rest {CALM:.0f} s after the last fault: {final_checks.unfinished(check)}"
         )
     final_checks.reckon(check, town.service)
+    final_checks.carried(check, town.service)
     final_checks.requests_kept(check, clients.accepted)
     final_checks.followed_up(check, clients.actions)
 

@@ -168,6 +168,10 @@ class Scenario:
     history_retention: float | None = None
     # Who is on one machine can tell whether another process there has died.
     machines: tuple[str, ...] = ("here",)
+    # Orders are carried by relays; `only_workers`: nothing else goes wrong.
+    relay: bool = False
+    cuts_talks: bool = False
+    only_workers: bool = False
 
 
 def draw(seed: int) -> Scenario:
@@ -199,6 +203,61 @@ def draw(seed: int) -> Scenario:
     )
     scenario.deeds = _deeds(rng, features, scenario, target)
     scenario.faults = _faults(rng, features, scenario, target)
+    return _relayed(scenario)
+
+
+RELAY_POINTS = (
+    *(f"{verb}.{moment}" for verb in ("mark", "settle", "adopt") for moment in ("commit", "committed")),
+    "bury_relay.commit",
+    "bury_relay.committed",
+    "register_relay.committed",
+    "renew_relay.committed",
+    "relay.taken",
+    "relay.heard",
+    "relay.settled",
+    "relay.tell",
+    "send.first_byte",
+    "send.begun",
+)
+
+
+def _relayed(scenario: Scenario) -> Scenario:
+    """Some schedules have relays. Their dice are their own: those of the others stay what they were."""
+    rng = random.Random(f"relay-{scenario.seed}")
+    if rng.random() >= 0.3 or scenario.profile.in_process:
+        return scenario
+    scenario.relay = True
+    required = rng.random() < 0.5
+    scenario.policy = replace(scenario.policy, relay_required=required)
+    if required and rng.random() < 0.4:
+        return _only_workers(scenario, rng)
+    scenario.cuts_talks = rng.random() < 0.7
+    for _ in range(rng.choice((1, 1, 2))):
+        what = rng.choices(("crash", "freeze", "lost_answer", "commit_error"), (6, 3, 1, 1))[0]
+        where = rng.choice(RELAY_POINTS)
+        moment = where.partition(".")[2]
+        if what in {"lost_answer", "commit_error"} and moment not in {"commit", "committed"}:
+            what = "crash"
+        elif what in {"lost_answer", "commit_error"}:
+            what = "lost_answer" if moment == "committed" else "commit_error"
+        seconds = rng.uniform(0.3, 3.0) * scenario.terms.ttl
+        scenario.faults.append(Fault(what, where, rng.choice((1, 1, 2, 3)), seconds=seconds))
+    for what in ("kill_relay", "stop_relay", "drain_relay", "kill_relay"):
+        if rng.random() < 0.35:
+            seconds = rng.choice((0.5, 1.1, 2.5)) * scenario.terms.ttl
+            scenario.faults.append(Fault(what, at=rng.uniform(0.3, 6.0), seconds=seconds))
+    return scenario
+
+
+def _only_workers(scenario: Scenario, rng: random.Random) -> Scenario:
+    """Workers die, and nothing else: then nothing may be paid twice, whoever the provider is."""
+    scenario.only_workers = True
+    scenario.moods = {"slow": 0.4}
+    scenario.profile = replace(scenario.profile, honours_keys=False, key_retention=0.0, deadline=8.0)
+    worker_faults = {"kill", "drain", "stop", "crash", "flush", "broker_down"}
+    scenario.faults = [each for each in scenario.faults if each.what in worker_faults]
+    for _ in range(rng.choice((2, 3, 4))):
+        scenario.faults.append(Fault("kill", at=rng.uniform(0.1, scenario.span)))
     return scenario
 
 

@@ -83,6 +83,11 @@ class Process:
         self.host: Any = None
         self.engine: Any = None
         self.main: Any = None
+        # Of a relay: what carries, its lease, and the talks about orders.
+        self.carrier: Any = None
+        self.lease: Any = None
+        self.talks: dict[str, Any] = {}
+        self.is_up = self.is_draining = False
 
     def clock(self) -> float:
         """The boot-time clock of this process's machine."""

@@ -132,6 +132,10 @@ GROWN = {
         n % 7, 'r', 's', 1, 'e', 'u', 's', 1.0, 1.0, '' FROM g""",
     "ceilings": """run_id, most
         SELECT 'r' || (1 + n % 2) || '-' || ((n + 1) / 2), 1000000 FROM g""",
+    "relays": """id, name, address, version, state, lease_until, lock_path, lock_device, lock_inode,
+        started_at, gone_at, gone_by
+        SELECT 'c' || n, 'n', 'a', '1', CASE WHEN n > 50 THEN 'gone' ELSE 'up' END, n, 'p', '1', '1', 1.0,
+        CASE WHEN n > 50 THEN 2.0 END, CASE WHEN n > 50 THEN 'itself' END FROM g""",
     "carriers": """id, name, process, parent, lease_until, started_at, ended_at
         SELECT 'c' || n, 'n', 'p' || n, '', n, 1.0, CASE WHEN n > 50 THEN 2.0 END FROM g""",
 }

@@ -92,6 +92,16 @@ class SweepDuty(schemas_documents.Shape):
     error: str
 
 
+class RelayCard(schemas_documents.Shape):
+    """A relay, and how many orders it has in flight; `silence` is positive if its lease has expired."""
+
+    name: str
+    state: str
+    version: str
+    carrying: int
+    silence: float
+
+
 class Installation(schemas_documents.Shape):
     """The whole installation, for its operator.
 
@@ -99,6 +109,7 @@ class Installation(schemas_documents.Shape):
     """
 
     workers: list[WorkerCard]
+    relays: list[RelayCard]
     lanes: list[LaneLoad]
     brokers: list[Depth]
     duties: list[SweepDuty]
@@ -254,6 +265,10 @@ def _installation(services: AppServices) -> Installation:
                 silent=each.silent,
             )
             for each in services.operations.workers()
+        ],
+        relays=[
+            RelayCard(**{name: getattr(each, name) for name in RelayCard.model_fields})
+            for each in services.operations.relays()
         ],
         lanes=[
             LaneLoad(**{name: getattr(load, name) for name in LaneLoad.model_fields})

@@ -90,6 +90,7 @@ def policy(settings: Settings) -> Policy:
         park_above=_dollars(settings.park_above),
         max_run_cost=_dollars(settings.max_run_cost),
         cheap=prices.dollars(float(settings.resend_early_below)),
+        relay_required=settings.relay == "require",
     )
 
 

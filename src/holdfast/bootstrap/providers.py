@@ -26,6 +26,7 @@ COHERE_URL = "https://api.cohere.com/v2"
 DEFAULT_MODELS = {"local": local.MODEL, "openai": "text-embedding-3-small"}
 DEFAULT_LLM_MODELS = {"local": local_llm.MODEL, "openai": "gpt-4o-mini"}
 DEFAULT_RERANK_MODEL = "rerank-v3.5"
+CONNECTIONS = 64
 
 
 def supplies_of(settings: Settings) -> Supplies:
@@ -115,8 +116,11 @@ def clients_of(
     supplies: Supplies,
     watch: Callable[[Provider], Provider],
     open_file: Callable[[str], BinaryIO],
+    connections: int = CONNECTIONS,
 ) -> Clients:
     """A client for each configured provider, by identity. `open_file` opens the file with a digest.
+
+    `connections` is how many a client has at most.
 
     The default providers of embeddings and answers are opened here, so that a process with a wrong setting
     does not start; the others at their first call.
@@ -126,14 +130,16 @@ def clients_of(
         (part, name) for part, name in (("embedding", supplies.embedding), ("llm", supplies.llm)) if name
     ]
     for part, name in usual:
-        opening.setdefault(name, functools.partial(_provider, settings, part, name))
+        opening.setdefault(name, functools.partial(_provider, settings, part, name, connections))
     for name, own in settings.providers.items():
         if own.wire == "documents":
             opening.setdefault(
                 own.named, functools.partial(_document_service, settings, name, own, open_file)
             )
         elif own.wire != "anthropic":  # that is the gateway's own
-            opening.setdefault(own.named, functools.partial(_named_provider, settings, name, own))
+            opening.setdefault(
+                own.named, functools.partial(_named_provider, settings, name, own, connections)
+            )
     opening.setdefault(local.NAME, local.LocalProvider)
     opening.setdefault(local_llm.NAME, local_llm.LocalLanguageProvider)
 
@@ -181,7 +187,7 @@ def _custom_provider(part: str, path: str) -> Provider:
     return provider
 
 
-def _provider(settings: Settings, part: str, name: str) -> Provider:
+def _provider(settings: Settings, part: str, name: str, connections: int) -> Provider:
     if name == local.NAME:
         return local.LocalProvider()
     if name == local_llm.NAME:
@@ -189,7 +195,7 @@ def _provider(settings: Settings, part: str, name: str) -> Provider:
     if ":" in getattr(settings, f"{part}_provider"):
         return _custom_provider(part, name)
     if (own := settings.providers.get(getattr(settings, f"{part}_provider"))) is not None:
-        return _named_provider(settings, part, own)
+        return _named_provider(settings, part, own, connections)
     url = getattr(settings, f"{part}_base_url")
     key = getattr(settings, f"{part}_api_key")
     retention = getattr(settings, f"{part}_key_retention")
@@ -202,13 +208,13 @@ def _provider(settings: Settings, part: str, name: str) -> Provider:
     )
     secret = key.get_secret_value() if key is not None else ""
     try:
-        return openai.OpenAIProvider(url or OPENAI_URL, secret, profile)
+        return openai.OpenAIProvider(url or OPENAI_URL, secret, profile, max_connections=connections)
     except ValueError as error:
         message = f"the {part} provider cannot be configured: {error}"
         raise BadRequestError(message, code="bad_provider") from error
 
 
-def _named_provider(settings: Settings, part: str, own: ProviderSettings) -> Provider:
+def _named_provider(settings: Settings, part: str, own: ProviderSettings, connections: int) -> Provider:
     """The provider of a `[providers.NAME]` table."""
     reranks = own.wire == "cohere"
     usual = cohere.COHERE if reranks else openai.OPENAI
@@ -224,7 +230,8 @@ def _named_provider(settings: Settings, part: str, own: ProviderSettings) -> Pro
     try:
         if reranks:
             return cohere.CohereProvider((own.base_url or COHERE_URL).rstrip("/"), own.key, profile)
-        return openai.OpenAIProvider((own.base_url or OPENAI_URL).rstrip("/"), own.key, profile)
+        url = (own.base_url or OPENAI_URL).rstrip("/")
+        return openai.OpenAIProvider(url, own.key, profile, max_connections=connections)
     except ValueError as error:
         message = f"the {part} provider cannot be configured: {error}"
         raise BadRequestError(message, code="bad_provider") from error

@@ -47,6 +47,8 @@ class Runtime:
         self.functions.close()
         self.shelf.close()
         self.providers.close()
+        if self.engine.parts.relays is not None:
+            self.engine.parts.relays.close()
         self.watch.close()
         self.db.close()
 

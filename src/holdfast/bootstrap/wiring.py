@@ -8,14 +8,12 @@ import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from holdfast.bootstrap import data_folder, duties, providers, user_code
+from holdfast.bootstrap import blob_stores, data_folder, duties, providers, relays, user_code
 from holdfast.bootstrap import kinds as own_kinds
 from holdfast.bootstrap.database import reached, sqlite_file
 from holdfast.bootstrap.runtime import Runtime
 from holdfast.bootstrap.services import AppServices
 from holdfast.core.errors import SchemaError
-from holdfast.documents import blobs_s3
-from holdfast.documents.blobs import Blobs, LocalBlobs
 from holdfast.documents.parse.parser import Parser
 from holdfast.documents.parse.pool import Parsers, Shares
 from holdfast.documents.parse.records import MIB, ParseLimits
@@ -91,7 +89,7 @@ def _wired(
     settings: Settings, db: Database, url: str, kinds: Sequence[Kind] | None, parts: EngineDependencies
 ) -> Runtime:
     supplies = providers.supplies_of(settings)
-    shelf, vectors = _shelf(settings), duties.filling_of(settings, db)
+    shelf, vectors = blob_stores.blobs_of(settings), duties.filling_of(settings, db)
     parser, functions = Parser(_limits(settings), own=settings.parsers), own_kinds.step_functions(settings)
     if kinds is None:
         kinds = own_kinds.known_kinds(
@@ -124,6 +122,7 @@ def _wired(
         prices=providers.prices_of(settings),
         leases=duties.leases(settings, watch),
         watch=watch,
+        relays=relays.client_of(settings),
         policy=duties.policy(settings),
         patience=duties.patience_of(settings),
         rules=duties.rules(settings),
@@ -159,15 +158,6 @@ def _wired(
     # Also a process that holds no task, as an API does, is known to live while it waits for an answer.
     runtime.engine.carrier.on_first_order = runtime.engine.watchdog.start
     return runtime
-
-
-def _shelf(settings: Settings) -> Blobs:
-    if settings.blobs_url is None:
-        return LocalBlobs(settings.data_dir / "blobs")
-    keys = settings.blobs_access_key, settings.blobs_secret_key
-    given = [None if key is None else key.get_secret_value() for key in keys]
-    where = blobs_s3.place(settings.blobs_url, *given)
-    return blobs_s3.S3Blobs(where, settings.data_dir / "blob-cache", settings.blobs_cache * MIB)
 
 
 def _limits(settings: Settings) -> ParseLimits:

@@ -7,7 +7,7 @@ from functools import partial
 
 from holdfast.chaos import stacks
 from holdfast.chaos.figures import Figures
-from holdfast.chaos.scenarios import cuts, deaths, messages, outages, provider, requests
+from holdfast.chaos.scenarios import cuts, deaths, messages, outages, provider, relays, requests
 from holdfast.chaos.servers import Servers
 from holdfast.chaos.stacks import EMBEDDED, Stack
 from holdfast.testing.meter import Meter
@@ -68,4 +68,13 @@ SCENARIOS = (
     Scenario("12", "two brokers, one removed", outages.two_brokers, own=BROKER),
     Scenario("13", "behind a thousand tasks", messages.fair_turns),
     Scenario("15", "a storm of kills, 6 s an order", deaths.storm, keyed=False),
+    Scenario(
+        "16",
+        "workers killed, a relay carries",
+        relays.worker_kills,
+        keyed=False,
+        short=partial(relays.worker_kills, times=1),
+    ),
+    Scenario("17", "the relay killed too", relays.relay_kills, keyed=False),
+    Scenario("18", "relay and workers replaced", relays.rolling_deploy, keyed=False),
 )

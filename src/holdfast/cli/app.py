@@ -373,6 +373,17 @@ def worker(
 
 
 @app.command()
+def relay() -> None:
+    """Run a relay: it sends paid orders for the workers of this host, so that a call outlives its worker.
+
+    SIGTERM or Ctrl-C drains it: it takes no new orders and ends those in flight.
+    """
+    from holdfast.cli import relay_command  # noqa: PLC0415
+
+    raise typer.Exit(relay_command.relay())
+
+
+@app.command()
 def api(
     host: Annotated[
         str | None,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from rich.console import Console
 
 from holdfast import extras
+from holdfast.bootstrap import relays
 from holdfast.cli import context, money, terminal
 from holdfast.core.states import GUARDED_LANE, LANE_RANK, CallState, Skip, Status, shown
 from holdfast.service import formatting
@@ -18,6 +19,7 @@ from holdfast.service.records import (
     Lease,
     LiveRun,
     OpenOrder,
+    Relay,
     Trouble,
     Worker,
     WorkerState,
@@ -67,6 +69,7 @@ class StatusReport:
     duties: tuple[DutyHealth, ...] = ()
     parsing: tuple[str, ...] = ()
     documents_with_gaps: int = 0
+    relays: tuple[Relay, ...] = ()
 
 
 def status(*, as_json: bool) -> None:
@@ -93,11 +96,35 @@ def status(*, as_json: bool) -> None:
             operations.duties(),
             services.runtime.parsers.measures(),
             operations.with_gaps(),
+            tuple(operations.relays()),
         )
+        advice = None if standing.relays else _relay_advice(services.settings)
     if as_json:
         terminal.show_json(standing)
     else:
-        _print(terminal.console(), standing)
+        _print(terminal.console(), standing, advice)
+
+
+def _relay_advice(loaded: Settings) -> str | None:
+    """What to do if no relay runs; None if nothing is missing."""
+    if not relays.is_useful(loaded):
+        return None
+    if loaded.relay == "require":
+        return "no relay runs, which HOLDFAST_RELAY requires: paid work waits; start one with: holdfast relay"
+    return (
+        "no relay runs: a paid order in flight when its worker dies may be charged twice; start one with: "
+        "holdfast relay"
+    )
+
+
+def _print_relays(console: Console, known: Sequence[Relay], advice: str | None) -> None:
+    for each in known:
+        silent = f", silent for {formatting.span(each.silence)}" if each.silence > 0 else ""
+        carries = formatting.count(each.carrying, "order")
+        said = f"relay {each.name}: {each.state}, carries {carries}{silent}"
+        console.print(terminal.one_line(said), style="bad" if silent else None, markup=False)
+    if advice is not None:
+        console.print(advice, style="care")
 
 
 def _queues(loaded: Settings) -> tuple[QueueDepth, ...]:
@@ -123,8 +150,9 @@ def _refusals(known: Sequence[Worker]) -> Refusals:
     )
 
 
-def _print(console: Console, standing: StatusReport) -> None:
+def _print(console: Console, standing: StatusReport, advice: str | None) -> None:
     _print_workers(console, standing)
+    _print_relays(console, standing.relays, advice)
     _print_lanes(console, standing)
     _print_duties(console, standing.duties)
     if standing.live:

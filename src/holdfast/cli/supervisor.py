@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import IO
 
 from holdfast import bootstrap, settings
+from holdfast.bootstrap import relays
 from holdfast.cli import component_logs, context, ports, processes
 from holdfast.cli.exit_codes import Exit
 from holdfast.core.retry import Backoff
@@ -26,9 +27,11 @@ STEADY = 60.0
 KILL_AFTER = 10.0
 # API clients wait for seconds at most, never for the orders of a worker.
 API_PATIENCE = 30.0
+# A relay ends what it carries: until the deadline of the last order, and the time to store the outcome.
+RELAY_SLACK = 20.0
 PR_SET_PDEATHSIG = 1
 # What a part says, whatever its log level is, when it can be used.
-READY = re.compile(r"holdfast api: (?P<url>http://\S+)|holdfast worker: \S+ ready")
+READY = re.compile(r"holdfast api: (?P<url>http://\S+)|holdfast (worker|relay): \S+ ready")
 # After so many seconds it is said what is not ready yet.
 LATE = 15.0
 # Documents to look at on a first visit: the papers of a small harbour.
@@ -45,6 +48,8 @@ class Component:
     patience: float = 0.0
     says_ready: bool = False
     is_ready: bool = False
+    # Told to stop only when all others have ended: what they handed over is in its hands.
+    is_last: bool = False
     process: "subprocess.Popen[str] | None" = None
     began: float = 0.0
     failures: int = 0
@@ -150,10 +155,14 @@ class Supervisor:
         self._lines.write(name, line)
 
     def _end(self) -> None:
-        for part in self._parts:
+        for is_last in (False, True):
+            self._stop([part for part in self._parts if part.is_last is is_last])
+
+    def _stop(self, parts: Sequence[Component]) -> None:
+        for part in parts:
             _signal(part, signal.SIGTERM)
         began = time.monotonic()
-        for part in sorted(self._parts, key=lambda part: part.patience):
+        for part in sorted(parts, key=lambda part: part.patience):
             if part.process is None:
                 continue
             try:
@@ -202,6 +211,9 @@ def up(options: ComponentOptions) -> int:
     parts = [Component("api", served, patience=API_PATIENCE, says_ready=True)] if options.api else []
     # An order in flight is waited for, however long a task may take to stop.
     patience = max(loaded.drain_timeout, loaded.order_deadline)
+    if options.workers and relays.is_useful(loaded):
+        longer = patience + RELAY_SLACK
+        parts.insert(0, Component("relay", ["relay"], patience=longer, says_ready=True, is_last=True))
     for number in range(options.workers):
         name = "worker" if options.workers == 1 else f"worker{number + 1}"
         parts.append(Component(name, ["worker", *concurrency], patience=patience, says_ready=True))

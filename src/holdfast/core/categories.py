@@ -40,6 +40,7 @@ OF_WAIT: dict[str, Category] = {
     "rate": "rate_limit",
     "provider": "provider_down",
     "parser": "provider_down",
+    "relay": "provider_down",
     "parked": "provider_down",
 }
 

@@ -8,7 +8,17 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from holdfast.core.records import Ask, Claim, Fenced, Head, Landed, Outcome, RunRecord, Task
-from holdfast.core.states import LIVE, CallState, Disposition, Loss, Skip, Status, TaskState
+from holdfast.core.states import (
+    LIVE,
+    CallState,
+    Disposition,
+    GoneBy,
+    Loss,
+    RelayState,
+    Skip,
+    Status,
+    TaskState,
+)
 
 # Losses of a whole worker in a row after which a task waits before it is retried, and its longest wait.
 PATIENT_LOSSES = 3
@@ -147,6 +157,24 @@ def expire(lost: Lost, caps: Caps) -> Expiry:
     return Expiry(lost.attempts, losses, delay, abandoned=losses >= caps.losses)
 
 
+class CarryingRelay(StrEnum):
+    """What is known of the relay that carries an order. `LOST` is gone by its lease: it may still settle."""
+
+    PRESENT = "present"
+    DEAD = "dead"
+    LOST = "lost"
+
+
+def relay_of(state: RelayState, gone_by: GoneBy | None) -> CarryingRelay:
+    """What the state of a relay means for what it carries.
+
+    One that left by itself had nothing left to settle, and one whose lock is free has died.
+    """
+    if state is not RelayState.GONE:
+        return CarryingRelay.PRESENT
+    return CarryingRelay.LOST if gone_by is GoneBy.LEASE else CarryingRelay.DEAD
+
+
 @dataclass(frozen=True, slots=True)
 class Carriage:
     """An order that has not ended, and what is known about its holder and carrier.
@@ -154,6 +182,7 @@ class Carriage:
     `held`: its holder may still send it. `overdue`: seconds since its deadline, negative before. `silence`:
     seconds since the lease of its carrier expired, negative before; None if no carrier is known, as with
     orders of an older release. `died`: its carrier has provably died. `grace`: the database was unreachable.
+    `relay`: a relay carries it; then its own worker says nothing about it.
     """
 
     state: CallState
@@ -164,6 +193,7 @@ class Carriage:
     silence: float | None
     died: bool = False
     grace: bool = False
+    relay: CarryingRelay | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,11 +201,13 @@ class RivalWaits:
     """How many seconds a rival leaves an order alone.
 
     `settle`: after its deadline while its carrier lives, as a response that came at the last moment may still
-    be being stored. `silent`: after the lease of its carrier has expired, if it is cheap.
+    be being stored. `silent`: after the lease of its carrier has expired, if it is cheap. `relayed`: after
+    its deadline while its relay is present, which ends every order that it carries.
     """
 
     settle: float = 30.0
     silent: float = 2.0
+    relayed: float = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +232,8 @@ def recover(order: Carriage, waits: RivalWaits) -> Recovery | None:
         return _UNSENT if order.died or order.overdue > 0 or not order.held else None
     if order.state is not CallState.SENT:
         return None
+    if order.relay is not None:
+        return _recover_carried(order, order.relay, waits)
     if order.died:
         return Recovery(CallState.IN_DOUBT, "its process has died")
     if order.grace:
@@ -213,6 +247,44 @@ def recover(order: Carriage, waits: RivalWaits) -> Recovery | None:
     if order.keyed or (order.cheap and order.silence > waits.silent):
         return Recovery(CallState.IN_DOUBT, "nothing heard of its process")
     return Recovery(CallState.IN_DOUBT, "nothing heard before its deadline") if order.overdue > 0 else None
+
+
+def _recover_carried(order: Carriage, relay: CarryingRelay, waits: RivalWaits) -> Recovery | None:
+    """The same for a sent order that a relay carries, whatever has become of its worker."""
+    if relay is CarryingRelay.DEAD:
+        return Recovery(CallState.IN_DOUBT, "its relay has died")
+    if order.grace:
+        return None
+    if relay is CarryingRelay.PRESENT:
+        late = order.overdue > waits.relayed
+        return Recovery(CallState.IN_DOUBT, "its relay is present but did not end it") if late else None
+    if order.keyed or order.cheap or order.overdue > 0:
+        return Recovery(CallState.IN_DOUBT, "nothing heard of its relay")
+    return None
+
+
+class Burial(StrEnum):
+    """What the sweep does about a relay that may be gone."""
+
+    LEAVE = "leave"
+    SUSPECT = "suspect"
+    BURY = "bury"
+
+
+def bury(*, silence: float, suspected: float | None, proven: bool, grace: bool, wait: float) -> Burial:
+    """What to do about a relay whose lease ended `silence` seconds ago (negative: it has not).
+
+    `suspected` is for how many seconds it has been a suspect, None if it is none. It takes two looks, at
+    least `wait` seconds apart: a renewal that was on its way at the first one clears the suspicion. Proof of
+    its death needs no lease, and no grace.
+    """
+    if proven:
+        return Burial.BURY
+    if silence <= 0 or grace:
+        return Burial.LEAVE
+    if suspected is None:
+        return Burial.SUSPECT
+    return Burial.BURY if suspected >= wait else Burial.LEAVE
 
 
 @dataclass(frozen=True, slots=True)

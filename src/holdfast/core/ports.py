@@ -10,6 +10,25 @@ from typing import Protocol, TypeVar
 T = TypeVar("T")
 
 
+class Lock(Protocol):
+    """A lock file of another process; it is the same file only if device and inode are the same."""
+
+    @property
+    def path(self) -> str:
+        """Its path."""
+        ...
+
+    @property
+    def device(self) -> str:
+        """The device it is on."""
+        ...
+
+    @property
+    def inode(self) -> str:
+        """Its inode on that device."""
+        ...
+
+
 class Host(Protocol):
     """The process around the engine."""
 
@@ -43,4 +62,8 @@ class Host(Protocol):
 
     def has_died(self, process: str) -> bool:
         """True if the process of this name has provably ended; False also if that cannot be known here."""
+        ...
+
+    def lock_is_free(self, lock: Lock) -> bool:
+        """True if the process that held this lock has provably ended; False also if that cannot be known."""
         ...

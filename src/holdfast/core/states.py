@@ -42,6 +42,22 @@ class CallState(StrEnum):
     PARKED = "parked"
 
 
+class RelayState(StrEnum):
+    """State of a relay. `gone` is final: it marks nothing more, whatever it may still settle."""
+
+    UP = "up"
+    DRAINING = "draining"
+    GONE = "gone"
+
+
+class GoneBy(StrEnum):
+    """How it is known that a relay is gone."""
+
+    ITSELF = "itself"
+    LOCK = "lock"
+    LEASE = "lease"
+
+
 class Disposition(StrEnum):
     """The result of a request."""
 
@@ -141,6 +157,9 @@ ENDED = frozenset({Status.SUCCESS, Status.FAILED, Status.CANCELLED, Status.SUPER
 
 OPEN = frozenset({TaskState.WAITING, TaskState.QUEUED, TaskState.RUNNING})
 """A task in one of these still has work to do."""
+
+PRESENT = frozenset({RelayState.UP, RelayState.DRAINING})
+"""A relay in one of these may mark orders and is waited for."""
 
 UNSETTLED = frozenset({CallState.INTENT, CallState.SENT, CallState.IN_DOUBT, CallState.PARKED})
 """A call in one of these holds a reservation of money."""

@@ -33,6 +33,7 @@ from holdfast.ledger.carrier import Carrier
 from holdfast.ledger.exchanges import Policy
 from holdfast.ledger.pay import Ledger
 from holdfast.ledger.prices import DEFAULT, PriceTable
+from holdfast.ledger.relay_talk import Relays
 from holdfast.providers.base import Provider
 from holdfast.store.base.database import Database
 from holdfast.store.money import orders
@@ -59,6 +60,8 @@ class EngineDependencies:
     owner: str = ""
     tell: events.Tell = events.nobody
     duties: Sequence[Duty] = ()
+    # What carries the orders of this process, if anything does.
+    relays: Relays | None = None
     # The parent of this process reports its death; the renewal of leases has its own connection.
     watched: bool = False
     watch: Database | None = None
@@ -86,7 +89,9 @@ class Engine:
             watch=parts.watch,
             tell=parts.tell_orders,
         )
-        self.ledger = Ledger(db, self.host, parts.providers, parts.prices, parts.policy, self.carrier)
+        self.ledger = Ledger(
+            db, self.host, parts.providers, parts.prices, parts.policy, self.carrier, parts.relays
+        )
         self.watchdog = Watchdog(
             self.leases,
             self.host,

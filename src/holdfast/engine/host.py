@@ -10,7 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from holdfast.clock import boot_time
-from holdfast.engine import processes
+from holdfast.core.ports import Lock
+from holdfast.engine import lock_files, processes
 
 T = TypeVar("T")
 
@@ -56,3 +57,7 @@ class ThreadHost:
     def has_died(self, process: str) -> bool:
         """True if the process of this name has provably ended."""
         return processes.has_died(process)
+
+    def lock_is_free(self, lock: Lock) -> bool:
+        """True if the process that held this lock has provably ended."""
+        return lock_files.is_free(lock)

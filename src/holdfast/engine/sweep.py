@@ -28,11 +28,11 @@ from holdfast.engine.duty_threads import DutyThreads
 from holdfast.leases.base import Leases
 from holdfast.store.base import stalled_sessions, time_limits
 from holdfast.store.base.database import Database
-from holdfast.store.money import budgets, orders
+from holdfast.store.money import budgets, orders, relays
 from holdfast.store.protocol import carriers, duties, duty_schedule, losses, prune
 from holdfast.store.protocol.duty_schedule import Pulse, Turn
 
-SESSIONS, ORDERS, LEASES, WAITS = "sessions", "orders", "leases", "waits"
+SESSIONS, RELAYS, ORDERS, LEASES, WAITS = "sessions", "relays", "orders", "leases", "waits"
 DEATHS, CARRIERS = "deaths", "carriers"
 WAKE_UPS, LOOK_AGAIN = "wake-ups", "look-again"
 STRANDED, BUDGETS, GENERATIONS, HISTORY = "stranded", "budgets", "generations", "history"
@@ -113,6 +113,7 @@ class Sweeper:
         self._rules = rules
         self._expired_up_to = duties.ExpiryCursor()
         self._grace = False
+        self._relays_grace = False
         self._due: Counter[str] = Counter()
         self._urgent = self._must_not_wait()
         self._others = (*self._tidying(), *duties_beside)
@@ -132,6 +133,7 @@ class Sweeper:
         lanes = list(LANE_RANK)
         return (
             Duty(SESSIONS, every, self._end_sessions, limit, stalled_sessions.waiting(self._db)),
+            Duty(RELAYS, every, self._bury_relays, limit, relays.HAS_SILENT),
             Duty(
                 ORDERS,
                 every,
@@ -156,7 +158,7 @@ class Sweeper:
         every, retention = self._rules.tidy_every, self._rules.history_retention
         tidying = (
             Duty(STRANDED, every, lambda: duties.mend_stranded(self._db, self._goes_on)),
-            Duty(CARRIERS, every, lambda: carriers.forget(self._db)),
+            Duty(CARRIERS, every, lambda: carriers.forget(self._db) + relays.forget(self._db)),
             Duty(BUDGETS, every, lambda: budgets.recompute(self._db)),
             Duty(GENERATIONS, every, lambda: prune.prune_generations(self._db, PRUNE_BATCH)),
         )
@@ -206,6 +208,8 @@ class Sweeper:
             if (won := self._win(duty)) is None:
                 return None
             self._grace = won.grace_until > won.now if duty.name == LEASES else self._grace
+            if duty.name == RELAYS:
+                self._relays_grace = won.grace_until > won.now
             outcome = self._tried(duty)
             # If the database does not respond, the round ends at its next statement.
             with suppress(StoreUnavailableError):
@@ -275,6 +279,16 @@ class Sweeper:
         if ended := stalled_sessions.end(self._db):
             log.warning("%s database sessions left waiting in a transaction were ended", ended)
         return ended
+
+    def _bury_relays(self) -> int:
+        """What a buried relay carried is recovered at once: nobody else will end it."""
+        grace = self._relays_grace or self._db.was_away(self._leases.terms.ttl)
+        buried = relays.bury(self._db, self._host.lock_is_free, grace=grace)
+        for relay_id in buried:
+            log.warning("relay %s is gone; what it carried is in doubt", relay_id)
+            for order_id in relays.carried_by(self._db, relay_id):
+                orders.recover(self._db, order_id, self._judged)
+        return len(buried)
 
     def _expire_dead(self) -> int:
         """No grace here: a dead process renews nothing, however long one waits."""

@@ -46,6 +46,8 @@ class Policy:
     stale_intent: float = 60.0
     budget_delay: float = 30.0
     parked_delay: float = 60.0
+    # Orders are sent by a relay or not at all.
+    relay_required: bool = False
     backoff: retry.Backoff = field(default_factory=retry.Backoff)
     waits: decide.RivalWaits = field(default_factory=decide.RivalWaits)
 
@@ -129,11 +131,11 @@ class Exchanges:
             faults.point("send.heard")
             if isinstance(outcome, Answered):
                 return self.settle(order, outcome)
-            self._record(order, outcome)
-        self._go_on(holder, order, outcome, tries)
+            self.record(order, outcome)
+        self.go_on(holder, order, outcome, tries)
         return {}
 
-    def _record(self, order: Order, outcome: Refused | NotSent | Unknown) -> None:
+    def record(self, order: Order, outcome: Refused | NotSent | Unknown) -> None:
         """Record the outcome of an order without a response in the ledger."""
         record: Callable[..., CallState] = orders.void
         facts: dict[str, Any]
@@ -145,10 +147,21 @@ class Exchanges:
             case Refused():
                 facts = {"reason": outcome.message, "status": outcome.status}
                 facts["for_good"] = _is_mixed(order, outcome)
-        self._recorded(lambda: record(self._db, order.id, order.sends, **facts))
+        self.recorded(lambda: record(self._db, order.id, order.sends, **facts))
 
-    def _go_on(self, holder: Holder, order: Order, outcome: Refused | NotSent | Unknown, tries: int) -> None:
-        """Return if it may be retried, after a wait if necessary; raise if not."""
+    def go_on(
+        self,
+        holder: Holder,
+        order: Order,
+        outcome: Refused | NotSent | Unknown,
+        tries: int,
+        *,
+        throttled: bool = False,
+    ) -> None:
+        """Return if it may be retried, after a wait if necessary; raise if not.
+
+        `throttled`: the relay that sent the order has recorded how long the provider asked to wait.
+        """
         match outcome:
             case Refused(permanent=True):
                 if _is_mixed(order, outcome) and order.sends > 1:
@@ -158,10 +171,8 @@ class Exchanges:
                     code=f"provider_{outcome.code}",
                 )
             case Refused():
-                delay = retry.provider_delay(
-                    self._policy.backoff, tries, self._host.jitter(), outcome.retry_after
-                )
-                budgets.throttle(self._db, throttle_scope(order.provider, order.endpoint, order.model), delay)
+                if not throttled:
+                    self.throttle(order, outcome, tries)
             case NotSent():
                 holder.check()
                 if tries >= self._policy.most_sends:
@@ -171,10 +182,16 @@ class Exchanges:
             case Unknown(reason=reason, code=code) if code:
                 raise WorkError(f"the order is in doubt: {reason}", code=code)
 
+    def throttle(self, order: Order, refused: Refused, tries: int) -> float:
+        """All workers wait as long as the provider asked to. Returns the seconds."""
+        delay = retry.provider_delay(self._policy.backoff, tries, self._host.jitter(), refused.retry_after)
+        budgets.throttle(self._db, throttle_scope(order.provider, order.endpoint, order.model), delay)
+        return delay
+
     def settle(self, order: Order, answer: Answered) -> dict[str, LedgerEntry]:
         """The answer and its cost are recorded. Returns the calls that it settled."""
         if len(answer.results) != len(order.call_keys):
-            self._record(order, Unknown("the answer has the wrong number of results", HTTPStatus.OK))
+            self.record(order, Unknown("the answer has the wrong number of results", HTTPStatus.OK))
             return {}
         weights = list(order.weights)
         spent = answer.input_tokens, answer.output_tokens
@@ -186,14 +203,14 @@ class Exchanges:
             prices=orders.UNPRICED if cost is None else self._version(answer),
             replayed=answer.replayed,
         )
-        counts = self._recorded(lambda: orders.settle(self._db, order.id, order.sends, receipt))
+        counts = self.recorded(lambda: orders.settle(self._db, order.id, order.sends, receipt))
         return _entries(order, receipt) if counts else {}
 
     def _version(self, answer: Answered) -> str:
         """By which prices the answer is on the bill, and whether its tokens are an estimate."""
         return f"{self._table.version} estimated" if answer.is_estimated else self._table.version
 
-    def _recorded(self, record: Callable[[], T]) -> T:
+    def recorded(self, record: Callable[[], T]) -> T:
         """The result of `record`, retried until the database is reachable."""
         while True:
             try:

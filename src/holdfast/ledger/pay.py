@@ -29,10 +29,12 @@ from holdfast.core.states import CallState
 from holdfast.ledger import prices
 from holdfast.ledger.carrier import Carrier
 from holdfast.ledger.exchanges import Exchanges, Holder, Policy, throttle_scope
+from holdfast.ledger.handover import HandOver
+from holdfast.ledger.relay_talk import Relays
 from holdfast.ledger.verification import Verifying, verified
 from holdfast.providers.base import Provider
 from holdfast.store.base.database import Database
-from holdfast.store.money import budgets, calls, orders
+from holdfast.store.money import budgets, calls, carried, orders
 
 # Endpoints whose answers are written by a model.
 GENERATING = ("chat", "completions", "messages", "responses")
@@ -109,7 +111,9 @@ class Ledger:
         table: prices.PriceTable = prices.DEFAULT,
         policy: Policy | None = None,
         carrier: Carrier | None = None,
+        relays: Relays | None = None,
     ) -> None:
+        """`relays`, if given, carry the orders of this process; the policy says whether they must."""
         self._db = db
         self._host = host
         self._providers = providers
@@ -120,9 +124,14 @@ class Ledger:
         self._rules = orders.OrderRules(
             died=host.has_died, cheap=self._policy.cheap, ttl=self.carrier.ttl, waits=self._policy.waits
         )
+        self._hand_over = (
+            None
+            if relays is None
+            else HandOver(db, relays, self._rules, required=self._policy.relay_required)
+        )
 
     def serving(self, provider: Provider) -> "Ledger":
-        """The same ledger for one provider, which need not be set up here."""
+        """The same ledger for one provider, which need not be set up here; no relay knows it."""
         return Ledger(
             self._db, self._host, {provider.name: provider}, self._table, self._policy, self.carrier
         )
@@ -233,6 +242,8 @@ class Ledger:
         first = batch[0][1]
         provider = self.provider(first.provider)
         in_process = provider.profile.in_process
+        if self._hand_over is not None and not in_process:
+            self._hand_over.check()
         if tries or not in_process:
             self._respect_throttle(holder, first.provider, first.endpoint, first.model)
         draft = self._draft(holder.claim, provider, batch)
@@ -245,6 +256,8 @@ class Ledger:
         except ValueError as error:  # from `encode`; the intent was rolled back with its transaction
             raise WorkError(f"the call cannot be sent: {error}", code="bad_call") from error
         if isinstance(marked, Order) and marked.state is CallState.INTENT:
+            if (relayed := self._relayed(holder, marked, tries)) is not None:
+                return relayed
             began = self._host.clock()
             marked = self._send(holder, marked)
         if isinstance(marked, Order):
@@ -275,8 +288,23 @@ class Ledger:
             carrier=None if provider.profile.in_process else self.carrier.keep(),
         )
 
+    def _relayed(self, holder: Holder, order: Order, tries: int) -> dict[str, LedgerEntry] | None:
+        """A relay carries the order; None if this process is to send it. Returns the calls it settled."""
+        if self._hand_over is None:
+            return None
+        relayed = self._hand_over.hand_over(holder, order, tries)
+        if relayed is None:
+            return None
+        if relayed.failure is not None:
+            self._exchanges.go_on(holder, order, relayed.failure, tries, throttled=True)
+        if not relayed.is_settled:
+            return {}
+        entries = calls.look_up(self._db, order.tenant, order.call_keys)
+        return {key: entry for key, entry in entries.items() if entry.state is CallState.SETTLED}
+
     def _send(self, holder: Holder, intended: Order) -> Order | Fenced:
-        marked = calls.send(self._db, holder.claim, intended)
+        mark = calls.SendMark(self._host.token(), self.carrier.id)
+        marked = calls.send(self._db, holder.claim, intended, mark)
         if isinstance(marked, Fenced):
             reason = f"fenced out before sending: {marked.reason}"
             orders.void(self._db, intended.id, intended.sends, reason=reason)
@@ -300,6 +328,8 @@ class Ledger:
             self._exchanges.pause(holder, self._policy.backoff.delay(tries, self._host.jitter()))
         self._respect_throttle(holder, row.provider, row.endpoint, row.model)
         holder.check()
+        if (relayed := self._relayed_again(holder, provider, order_id, tries)) is not None:
+            return relayed
         began = self._host.clock()
         try:
             marked = calls.resend(self._db, holder.claim, order_id, self._host.token(), self.carrier.keep())
@@ -310,6 +340,21 @@ class Ledger:
                 return {}
             raise FencedOutError(f"fenced out before resending: {marked.reason}")
         return self._exchanges.carry_out(provider, holder, marked, began, tries)
+
+    def _relayed_again(
+        self, holder: Holder, provider: Provider, order_id: str, tries: int
+    ) -> dict[str, LedgerEntry] | None:
+        """A relay resends the order in doubt; None if this process is to resend it."""
+        if self._hand_over is None or provider.profile.in_process:
+            return None
+        self._hand_over.check()
+        refused = carried.adopt(self._db, holder.claim, order_id)
+        if refused is not None:
+            if refused.reason.startswith("order_"):
+                return {}
+            raise FencedOutError(f"fenced out before resending: {refused.reason}")
+        offer = carried.offered(self._db, order_id)
+        return {} if offer is None else self._relayed(holder, offer.order, tries)
 
     def _park_reason(self, row: Row[Any], provider: Provider) -> str | None:
         profile = provider.profile

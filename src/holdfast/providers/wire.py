@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 import httpcore
 
-from holdfast.providers import sockets
+from holdfast.providers import answer_room, sockets
 from holdfast.providers.base import NotSent, Unknown
 
 KEEPALIVE = 5.0  # seconds; shorter than servers' own, so that a closing connection is rarely reused
@@ -113,15 +113,18 @@ class Wire:
             status = response.status
             named = {k.decode("latin-1").lower(): v.decode("latin-1") for k, v in response.headers}
             good = 200 <= status < 300
-            answer = bytearray()
             if good and begin is not None:
                 begin(status, named)
+            chunks = _limited(response.iter_stream(), self._max_answer if good else _MAX_ERROR)
+            chunks = _heard(chunks, hear) if good and hear is not None else chunks
+            room = answer_room.current.get() if good else None
+            answer = bytearray()
             try:
-                for chunk in _limited(response.iter_stream(), self._max_answer if good else _MAX_ERROR):
+                if room is not None:
+                    return HttpReply(status, named, room.collected(chunks))
+                for chunk in chunks:
                     answer += chunk
-                    if good and hear is not None:
-                        hear(chunk)
-            except (*_FAILURES, _TooLargeError) as exc:
+            except (*_FAILURES, _TooLargeError, OSError) as exc:  # OSError: no room for it on disk
                 if good:
                     return _failed(exc, attempt, status)
                 # The status alone decides about money; the text of an error is only for people.
@@ -156,6 +159,12 @@ def _limited(chunks: Iterator[bytes], limit: int) -> Iterator[bytes]:
         yield chunk
 
 
+def _heard(chunks: Iterator[bytes], hear: Callable[[bytes], None]) -> Iterator[bytes]:
+    for chunk in chunks:
+        hear(chunk)
+        yield chunk
+
+
 def _failed(exc: Exception, attempt: sockets.Attempt, status: int | None) -> NotSent | Unknown:
     """Name a failure by its type only: a protocol error's text may quote the headers and the API key."""
     match exc:
@@ -169,6 +178,8 @@ def _failed(exc: Exception, attempt: sockets.Attempt, status: int | None) -> Not
             reason = "connection closed or response malformed"
         case _TooLargeError():
             reason = TOO_LARGE
+        case OSError():
+            reason = "the response could not be stored on disk"
         case _:
             reason = f"protocol: {type(exc).__name__}"
     return Unknown(reason, status) if attempt.begun else NotSent(reason)

@@ -59,6 +59,7 @@ WAITS = {
     "rate": "the provider's rate limit",
     "intent": "another worker that is already paying for the same input",
     "parked": "someone to resolve a parked order",
+    "relay": "a relay, which sends its paid orders and does not run on its host",
     "provider": "the provider, which could not be reached",
     "parser": "the provider of its parser, which could not be reached",
     "documents": "documents that are not ready yet",

@@ -7,7 +7,7 @@ from threading import Lock
 
 from holdfast.core import subjects
 from holdfast.store.base.database import Database
-from holdfast.store.money import provider_troubles
+from holdfast.store.money import provider_troubles, relays
 from holdfast.store.protocol import duty_schedule, workers
 from holdfast.store.views import dashboard, event_counts, events, live_runs, reads, run_summaries
 
@@ -33,6 +33,7 @@ class Operations:
         self.lanes = partial(reads.lanes, db)
         self.leases = partial(reads.leases, db)
         self.duties = partial(duty_schedule.health, db)
+        self.relays = partial(relays.present, db)
         self.troubles = partial(provider_troubles.all_of, db)
         self.live_runs = partial(live_runs.live_runs, db)
         self.live_counts = partial(events.live_counts, db)

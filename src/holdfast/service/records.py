@@ -22,6 +22,7 @@ from holdfast.store.money.budgets import TENANT as TENANT_SCOPE
 from holdfast.store.money.budgets import UNCHANGED, Budget, KeepLimit
 from holdfast.store.money.payments import OrderPayment
 from holdfast.store.money.provider_troubles import Trouble
+from holdfast.store.money.relays import Relay
 from holdfast.store.protocol.duty_schedule import DutyHealth
 from holdfast.store.protocol.refusals import WOULD_COST
 from holdfast.store.protocol.workers import Worker, WorkerState

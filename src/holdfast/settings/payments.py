@@ -1,6 +1,7 @@
 """Providers of embeddings and answers, and how orders are paid."""
 
 from decimal import Decimal
+from pathlib import Path
 from typing import Annotated, Literal, Self
 
 import pydantic
@@ -101,6 +102,25 @@ class PayingSettings(pydantic.BaseModel):
     pay_wait: Annotated[float, Field(ge=0, le=3600)] = Field(
         default=30.0,
         description="Seconds to wait while another worker pays for the same input; then requeue the task.",
+    )
+
+    relay: Literal["auto", "require", "off"] = Field(
+        default="auto",
+        description=(
+            "Who sends paid orders. `auto`: the relay of this host, or the process itself if none runs. "
+            "`require`: only a relay; without one, tasks wait. `off`: always the process itself."
+        ),
+    )
+    relay_dir: Path | None = Field(
+        default=None,
+        description=(
+            "Folder of the relay's socket and locks, the same for the relay and its workers; only their user "
+            "may enter it. The path of a socket has at most 107 bytes."
+        ),
+        json_schema_extra={"shown": "`DATA_DIR/relay`"},
+    )
+    relay_slots: Annotated[int, Field(ge=1, le=2000)] = Field(
+        default=200, description="Maximum orders that a relay has in flight."
     )
 
     @pydantic.field_validator("providers")

@@ -32,6 +32,7 @@ ANY_FILE = frozenset(
         "ocr",
         "ocr_languages",
         "queued_stuck_after",
+        "relay_slots",
         "running_stuck_after",
         "slice_pages",
         "slice_rows",
@@ -85,6 +86,7 @@ NAMED_FILE = frozenset(
         "blobs_cache",
         "broker_ca_file",
         "data_dir",
+        "relay_dir",
         "source_buckets",
         "source_folders",
         # who is paid, how money is handled, and what is deleted
@@ -97,6 +99,7 @@ NAMED_FILE = frozenset(
         "llm_model",
         "llm_provider",
         "park_above",
+        "relay",
         "resend_early_below",
         # limits against hostile content
         "estimate_processes",

@@ -78,6 +78,7 @@ def operations(request: Request, services: Services, who: rendering.Who) -> Resp
         health=dashboard.health(services, known, len(needed)),
         concerns=needed,
         posts=[Post(each, _of(each, held)) for each in known] if whole else (),
+        relays=services.operations.relays() if whole else (),
         lanes=[counted.get(lane, LaneCount(lane)) for lane in lanes],
         depths={lane: [said for _, of, said in depths if of == lane] for lane in lanes},
         held=held,

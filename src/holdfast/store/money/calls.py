@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import Row, bindparam, func, insert, select, update
+from sqlalchemy import Double, Row, Text, bindparam, func, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from holdfast.core.records import NO_TASK, Claim, Fenced, Landed, LedgerEntry, Order
@@ -159,7 +159,7 @@ def send_at_once(db: Database, claim: Claim, draft: OrderDraft) -> Order | Fence
     """
 
     def body(tx: Tx) -> Order | Fenced | None:
-        if (refused := _fence(tx, claim)) is not None:
+        if (refused := fence(tx, claim)) is not None:
             return refused
         if tx.again and (known := tx.one(ORDER, {"order_id": draft.id})) is not None:
             mine = known.state == CallState.SENT and known.holder == claim.token and known.sends == 1
@@ -234,8 +234,10 @@ _sent_values = {
     "state": literal(CallState.SENT),
     "sent_at": now(),
     "first_sent_at": func.coalesce(orders.c.first_sent_at, now()),
-    "deadline_at": now() + orders.c.deadline,
+    # A relay has some slack for storing what arrives at the deadline.
+    "deadline_at": now() + orders.c.deadline + bindparam("b_slack", type_=Double()),
     "sends": orders.c.sends + 1,
+    "send_token": bindparam("b_send"),
 }
 MARK_SENT = (
     update(orders)
@@ -244,7 +246,7 @@ MARK_SENT = (
         rows.may(orders.c.state, "call", Verb.SEND),
         orders.c.holder == bindparam("b_holder"),
     )
-    .values(**_sent_values)
+    .values(carrier=func.coalesce(bindparam("b_carrier", type_=Text()), orders.c.carrier), **_sent_values)
     .returning(orders.c.sends, orders.c.first_sent_at, orders.c.sent_at, orders.c.deadline_at)
 )
 MARK_RESENT = (
@@ -255,7 +257,6 @@ MARK_RESENT = (
         carrier=bindparam("b_carrier"),
         task_id=bindparam("b_task"),
         run_id=bindparam("b_run"),
-        send_token=bindparam("b_send"),
         approved=False,  # a person approves one resend, not all later ones
         **_sent_values,
     )
@@ -267,11 +268,28 @@ CALLS_SENT = (
 )
 
 
-class _NotAllMineError(Exception):
-    pass
+class NotAllMineError(Exception):
+    """A call of the order is not in the state that the mark expects: nothing was marked."""
 
 
-def _fence(tx: Tx, claim: Claim) -> Fenced | None:
+@dataclass(frozen=True, slots=True)
+class SendMark:
+    """One mark: its random `token`, by which its sender recognises it; the `carrier`, None to leave it.
+
+    `slack` is added to the deadline by which the outcome must be stored.
+    """
+
+    token: str
+    carrier: str | None = None
+    slack: float = 0.0
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The values of the statements that mark."""
+        return {"b_send": self.token, "b_carrier": self.carrier, "b_slack": self.slack}
+
+
+def fence(tx: Tx, claim: Claim) -> Fenced | None:
     """Why this claim may not send; None if it may. A caller outside a task has none that could be taken."""
     if claim.task_id == NO_TASK:
         return None
@@ -281,32 +299,38 @@ def _fence(tx: Tx, claim: Claim) -> Fenced | None:
     return held if isinstance(held, Fenced) else None
 
 
-def send(db: Database, claim: Claim, intended: Order) -> Order | Fenced:
+def send(db: Database, claim: Claim, intended: Order, mark: SendMark | None = None) -> Order | Fenced:
     """The order and all its calls are marked sent under the fence. Only then may its first byte leave."""
+    mark = mark or SendMark(db.token())
 
     def body(tx: Tx) -> Order | Fenced:
-        if (refused := _fence(tx, claim)) is not None:
+        if (refused := fence(tx, claim)) is not None:
             return refused
-        if tx.again:
-            row = tx.execute(ORDER_FOR_CHANGE, {"order_id": intended.id}).one()
-            if row.state == CallState.SENT and row.holder == claim.token and row.sends == intended.sends + 1:
-                return order(tx.execute(ORDER, {"order_id": intended.id}).one())
-        marked = tx.one(MARK_SENT, {"b_order": intended.id, "b_holder": claim.token})
-        if marked is None:
-            return Fenced(INTENT_LOST)
-        _mark_calls(tx, intended, CallState.INTENT)
-        return replace(intended, state=CallState.SENT, **marked._asdict())
+        return mark_intent(tx, intended, claim.token, mark)
 
     try:
         return db.write("send", body)
-    except _NotAllMineError:
+    except NotAllMineError:
         return Fenced(INTENT_LOST)
 
 
-def _mark_calls(tx: Tx, marked: Order, before: CallState) -> None:
-    changed = tx.execute(CALLS_SENT, {"b_order": marked.id, "b_from": before.value}).rowcount
-    if changed != len(marked.call_keys):
-        raise _NotAllMineError
+def mark_intent(tx: Tx, intended: Order, holder: str, mark: SendMark) -> Order | Fenced:
+    """The intended order is marked sent, with all its calls; the fence was passed in this transaction.
+
+    Raises NotAllMineError; then the transaction must be rolled back.
+    """
+    if tx.again:
+        row = tx.execute(ORDER_FOR_CHANGE, {"order_id": intended.id}).one()
+        # By the token alone: a worker and a relay mark under the same claim.
+        if row.state == CallState.SENT and row.send_token == mark.token:
+            return order(tx.execute(ORDER, {"order_id": intended.id}).one())
+    marked = tx.one(MARK_SENT, {"b_order": intended.id, "b_holder": holder, **mark.values})
+    if marked is None:
+        return Fenced(INTENT_LOST)
+    changed = tx.execute(CALLS_SENT, {"b_order": intended.id, "b_from": CallState.INTENT.value}).rowcount
+    if changed != len(intended.call_keys):
+        raise NotAllMineError
+    return replace(intended, state=CallState.SENT, **marked._asdict())
 
 
 def resend(
@@ -319,24 +343,29 @@ def resend(
     """
 
     def body(tx: Tx) -> Order | Fenced:
-        if (refused := _fence(tx, claim)) is not None:
+        if (refused := fence(tx, claim)) is not None:
             return refused
-        row = tx.execute(ORDER_FOR_CHANGE, {"order_id": order_id}).one()
-        if row.state == CallState.SENT and row.send_token == send_token:
-            return order(tx.execute(ORDER, {"order_id": order_id}).one())
-        if row.state != CallState.IN_DOUBT:
-            return Fenced(f"order_{row.state}")
-        holder = {"b_holder": claim.token, "b_task": claim.task_id or None, "b_run": claim.run_id or None}
-        tx.execute(MARK_RESENT, {"b_order": order_id, "b_send": send_token, "b_carrier": carrier, **holder})
-        tx.execute(CALLS_SENT, {"b_order": order_id, "b_from": CallState.IN_DOUBT.value})
-        if not row.keyed:
-            budgets.reserve(tx, row.tenant, row.scopes, row.estimate, unpriced=row.unpriced)
-        journal.write(
-            tx, journal.of_claim(Verb.RESEND, "in_doubt", claim, {"order": order_id, "send": row.sends + 1})
-        )
-        return order(tx.execute(ORDER, {"order_id": order_id}).one())
+        return mark_doubt(tx, order_id, claim, SendMark(send_token, carrier))
 
     return db.write("resend", body)
+
+
+def mark_doubt(tx: Tx, order_id: str, claim: Claim, mark: SendMark) -> Order | Fenced:
+    """The in-doubt order is marked sent again for `claim`; the fence was passed in this transaction."""
+    row = tx.execute(ORDER_FOR_CHANGE, {"order_id": order_id}).one()
+    if row.state == CallState.SENT and row.send_token == mark.token:
+        return order(tx.execute(ORDER, {"order_id": order_id}).one())
+    if row.state != CallState.IN_DOUBT:
+        return Fenced(f"order_{row.state}")
+    holder = {"b_holder": claim.token, "b_task": claim.task_id or None, "b_run": claim.run_id or None}
+    tx.execute(MARK_RESENT, {"b_order": order_id, **holder, **mark.values})
+    tx.execute(CALLS_SENT, {"b_order": order_id, "b_from": CallState.IN_DOUBT.value})
+    if not row.keyed:
+        budgets.reserve(tx, row.tenant, row.scopes, row.estimate, unpriced=row.unpriced)
+    journal.write(
+        tx, journal.of_claim(Verb.RESEND, "in_doubt", claim, {"order": order_id, "send": row.sends + 1})
+    )
+    return order(tx.execute(ORDER, {"order_id": order_id}).one())
 
 
 ORDER_AND_APPROVAL = select(

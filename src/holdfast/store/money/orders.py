@@ -15,14 +15,14 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from holdfast.core import decide, states
 from holdfast.core.errors import BadRequestError
-from holdfast.core.states import CallState, TaskState, Verb
+from holdfast.core.states import CallState, GoneBy, RelayState, TaskState, Verb
 from holdfast.core.text import plain
 from holdfast.store.base import journal
 from holdfast.store.base.database import Database, Tx
 from holdfast.store.base.dialect import now
 from holdfast.store.base.rows import literal
 from holdfast.store.base.schema import calls as call_table
-from holdfast.store.base.schema import carriers, charges, duties, orders, tasks
+from holdfast.store.base.schema import carriers, charges, duties, orders, relays, tasks
 from holdfast.store.money import budgets, calls
 
 BATCH = 200
@@ -208,18 +208,28 @@ def _set_state(tx: Tx, row: Row[Any], state: CallState, reason: str, status: int
 
 
 def void(
-    db: Database, order_id: str, send: int, *, reason: str, status: int | None = None, for_good: bool = False
+    db: Database,
+    order_id: str,
+    send: int,
+    *,
+    reason: str,
+    status: int | None = None,
+    for_good: bool = False,
+    send_token: str | None = None,
 ) -> CallState:
     """An exchange that was not charged is over: the order is void and its keys are free.
 
     If an earlier exchange of the same order is in doubt, the order is in doubt again instead. If an earlier
     one has settled it meanwhile, only the doubt about this one is cleared. `for_good`: this body will always
     be refused. Then the doubt stays in the bill but the keys are freed all the same; otherwise one bad input
-    would block every other input of its order.
+    would block every other input of its order. With `send_token` only that mark is taken back: for a sender
+    that does not know whether it has marked the order.
     """
 
     def body(tx: Tx) -> CallState:
         row = _locked(tx, order_id)
+        if send_token is not None and row.send_token != send_token:
+            return CallState(row.state)
         if row.state == CallState.SETTLED:
             _take_back(tx, row, _clear(tx, order_id, send))
         if row.state == CallState.IN_DOUBT and row.sends == send == 1 and _clear(tx, order_id, send):
@@ -318,15 +328,17 @@ FACTS = (
         (now() - carriers.c.lease_until).label("silence"),
         carriers.c.process,
         carriers.c.ended_at,
+        relays.c.state.label("relay_state"),
+        relays.c.gone_by,
         select(func.max(duties.c.grace_until) > now())
         .where(duties.c.name.in_(["leases", "orders"]))
         .scalar_subquery()
         .label("grace"),
     )
     .select_from(
-        orders.outerjoin(tasks, tasks.c.id == orders.c.task_id).outerjoin(
-            carriers, carriers.c.id == orders.c.carrier
-        )
+        orders.outerjoin(tasks, tasks.c.id == orders.c.task_id)
+        .outerjoin(carriers, carriers.c.id == orders.c.carrier)
+        .outerjoin(relays, relays.c.id == orders.c.carrier)
     )
     .where(orders.c.id == bindparam("order_id"))
 )
@@ -344,8 +356,15 @@ def _verdict(db: Database, row: Row[Any], rules: OrderRules) -> decide.Recovery 
         silence=row.silence,
         died=row.ended_at is not None or (bool(row.process) and rules.died(row.process)),
         grace=bool(row.grace) or db.was_away(rules.ttl),
+        relay=_relay(row),
     )
     return decide.recover(carriage, rules.waits)
+
+
+def _relay(row: Row[Any]) -> decide.CarryingRelay | None:
+    if row.relay_state is None:
+        return None
+    return decide.relay_of(RelayState(row.relay_state), None if row.gone_by is None else GoneBy(row.gone_by))
 
 
 def recover(db: Database, order_id: str, rules: OrderRules | None = None) -> CallState:

@@ -44,6 +44,7 @@ from holdfast.store.base.schema.money import (
     charges,
     orders,
     provider_troubles,
+    relays,
     throttles,
 )
 from holdfast.store.base.schema.operations import duties, installation, workers
@@ -99,6 +100,7 @@ __all__ = [
     "page_texts",
     "provider_troubles",
     "quotas",
+    "relays",
     "rounds",
     "runs",
     "source_items",

@@ -19,7 +19,7 @@ from sqlalchemy import (
 )
 
 from holdfast.core.periods import Period
-from holdfast.core.states import UNSETTLED, CallState
+from holdfast.core.states import PRESENT, UNSETTLED, CallState, RelayState
 from holdfast.store.base.schema.metadata import Id, metadata, one_of, where
 
 calls = Table(
@@ -61,7 +61,8 @@ orders = Table(
     Column("idempotency_key", Text, nullable=False),
     Column("keyed", Boolean, nullable=False),
     Column("holder", Text, nullable=False),
-    Column("carrier", Text),  # the process that sends it; unset by an older release
+    # The process or the relay that sends it; unset by an older release.
+    Column("carrier", Text),
     Column("task_id", BigInteger),
     Column("run_id", Text),
     Column("scopes", JSON, nullable=False),
@@ -70,6 +71,7 @@ orders = Table(
     Column("unpriced", Boolean, nullable=False, server_default=text("false")),
     Column("doubts", Integer, nullable=False, server_default="0"),
     Column("approved", Boolean, nullable=False, server_default=text("false")),
+    # Random for each mark: a sender recognises its own mark by it alone.
     Column("send_token", Text),
     Column("created_at", Double, nullable=False),
     Column("first_sent_at", Double),
@@ -98,6 +100,33 @@ orders = Table(
         **where("state IN ('intent', 'sent')"),
     ),
     Index("holdfast_orders_run", "run_id"),
+)
+
+# A relay holds the lock of its lock file for as long as it lives: obtaining it, on the same device and
+# inode, proves its death, also across containers. `gone_by` says how it is known that it is gone.
+relays = Table(
+    "holdfast_relays",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("address", Text, nullable=False),
+    Column("version", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("lease_until", Double, nullable=False),
+    Column("suspect_at", Double),
+    Column("lock_path", Text, nullable=False),
+    Column("lock_device", Text, nullable=False),
+    Column("lock_inode", Text, nullable=False),
+    Column("carrying", Integer, nullable=False, server_default="0"),
+    Column("started_at", Double, nullable=False),
+    Column("gone_at", Double),
+    Column("gone_by", Text),
+    CheckConstraint(one_of("state", RelayState), name="holdfast_relay_state_is_known"),
+    CheckConstraint(
+        "(state = 'gone') = (gone_by IS NOT NULL)", name="holdfast_g5_a_gone_relay_says_how_it_is_known"
+    ),
+    Index("holdfast_relays_present", "lease_until", **where(one_of("state", PRESENT))),
+    Index("holdfast_relays_gone", "lease_until", **where("state = 'gone'")),
 )
 
 charges = Table(

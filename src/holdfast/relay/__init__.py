@@ -1,0 +1,1 @@
+"""The relay: a small process that carries orders for workers. Read `carrying`."""
