@@ -24,7 +24,7 @@ holdfast doctor                                            # this installation
 ```
 
 The application is imported as by `celery -A`, so its own code runs; what that prints goes to standard error.
-ServerList are asked by `INFO`, `CONFIG GET`, `TIME`, `CLIENT LIST` and a look at up to 500 keys (Redis), by a
+Servers are asked by `INFO`, `CONFIG GET`, `TIME`, `CLIENT LIST` and a look at up to 500 keys (Redis), by a
 connection and the management interface (RabbitMQ), and by `current_setting` (PostgreSQL). Clients of
 providers are read from the source of the modules that the application has loaded from the current folder.
 

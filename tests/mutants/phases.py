@@ -6,8 +6,8 @@ RACES = "tests/races/test_phases.py::test_"
 STORE = "tests/conformance/test_store_phases.py::test_"
 STORIES = "tests/fundamentals/test_engine_7_phases.py::test_"
 
-FENCED = """        if isinstance(held, Fenced):
-            return _fenced(tx, Verb.FINISH, claim, held)
+FENCED = """    if isinstance(held, Fenced):
+        return _fenced(tx, Verb.FINISH, claim, held)
 """
 
 IN_PHASES: tuple[Mutant, ...] = (
@@ -33,11 +33,11 @@ IN_PHASES: tuple[Mutant, ...] = (
         Patch(
             TASKS,
             FENCED,
-            "        if isinstance(held, Fenced) and goes_on:\n"
-            "            late = phases.next_values(claim, claim.ordinal, 0.0)\n"
-            "            tx.together(FINISHED_PHASE, _done_values(claim, spent, staged, result) | late\n"
-            '                | {"b_run": claim.run_id} | journal.of_claim(Verb.FINISH, "late", claim))\n'
-            "            return Landed(goes_on=True)\n" + FENCED,
+            "    if isinstance(held, Fenced) and goes_on:\n"
+            "        late = phases.next_values(claim, claim.ordinal, 0.0)\n"
+            "        tx.together(FINISHED_PHASE, _done_values(claim, spent, staged, result) | late\n"
+            '            | {"b_run": claim.run_id} | journal.of_claim(Verb.FINISH, "late", claim))\n'
+            "        return Landed(goes_on=True)\n" + FENCED,
         ),
         by=f"{RACES}a_last_finisher_that_was_replaced_begins_no_phase[sqlite]",
     ),
