@@ -135,7 +135,8 @@ FENCE = (
         "G3: an older epoch's chunks are published with the newer one's",
         Patch(
             TASKS,
-            "    if claim.epoch > 1:\n        tx.execute(DELETE_LEFTOVERS, _location(claim))\n    _leave_behind(",
+            "    if claim.epoch > 1:\n        tx.execute(DELETE_LEFTOVERS, _location(claim))\n"
+            "    _leave_behind(",
             "    _leave_behind(",
         ),
         Patch(
