@@ -53,7 +53,7 @@ deploy-check: install ## the files below deploy/ by the tools that will read the
 	@$(VENV)/bin/uv pip install -q --python $(VENV)/deploy/bin/python -r deploy/requirements-check.txt
 	@$(PY) -m scripts.deploy_check
 
-matrix: install ## the tests of the library with other releases of Python, Celery and SQLAlchemy (ARGS="--only celery5.4")
+matrix: install ## the tests of the library with other releases of Python, Celery, SQLAlchemy and LLM clients (ARGS="--only celery5.4")
 	@$(PY) -m scripts.matrix $(ARGS)
 
 statements: install ## explain every statement of the product, as the quicker tests send them, on databases with 100,000 rows

@@ -1,7 +1,8 @@
-"""`make matrix`: the tests of the library with other releases of Python, Celery and SQLAlchemy.
+"""`make matrix`: the tests of the library with other releases of Python, Celery, SQLAlchemy and LLM clients.
 
-Each combination has an environment of its own in `.venv/matrix`. One whose Python is not on this machine is
-skipped, loudly; any other that cannot be installed or whose tests fail makes this fail.
+Each combination has an environment of its own in `.venv/matrix`; `clients` has older releases of the clients,
+and frameworks that stand on them. One whose Python is not on this machine is skipped, loudly; any other that
+cannot be installed or whose tests fail makes this fail.
 """
 
 import argparse
@@ -17,7 +18,23 @@ ROOT = Path(__file__).resolve().parents[1]
 ENVIRONMENTS = ROOT / ".venv" / "matrix"
 UV = ROOT / ".venv" / "bin" / "uv"
 TOOLS = ("pytest", "pytest-timeout", "pytest-xdist", "hypothesis", "psycopg[binary]", "redis")
-TESTS = ("tests/guard", "--ignore", "tests/guard/test_processes.py", "-k", "not postgresql", "-m", "not long")
+# Not those that need Django, OpenTelemetry or workers in processes.
+LEFT_OUT = ("test_processes.py", "test_killed_requests.py", "test_9_traces.py")
+TESTS = (
+    "tests/guard",
+    *(f"--ignore=tests/guard/{name}" for name in LEFT_OUT),
+    *("-k", "not postgresql", "-m", "not long"),
+)
+# The release before that of the usual environment, of each client, and frameworks that need those.
+CLIENTS = (
+    *("openai<3", "anthropic<1", "mistralai<3", "cohere<7", "groq<1.7"),
+    *("google-genai>=3", "langchain-openai>=1", "llama-index-llms-openai", "llama-index-embeddings-openai"),
+    *("httpx", "httpx2", "requests"),
+)
+CLIENT_TESTS = (
+    *(f"tests/paid/test_{name}.py" for name in ("2_transport", "3_failures", "6_frameworks")),
+    *("-k", "not postgresql", "-o", "filterwarnings="),
+)
 
 
 @dataclass(frozen=True)
@@ -51,6 +68,8 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--only", default="", help="a part of the names of those to try")
     options = parser.parse_args(words)
     failed = [each.name for each in COMBINATIONS if options.only in each.name and not _works(each)]
+    if options.only in "clients" and not _passes("clients", sys.executable, CLIENTS, CLIENT_TESTS):
+        failed.append("clients")
     print(f"matrix: {len(failed)} failed{': ' if failed else ''}{', '.join(failed)}")
     return 1 if failed else 0
 
@@ -60,20 +79,25 @@ def _works(combination: Combination) -> bool:
     if python is None:
         print(f"matrix: {combination.name}: SKIPPED, there is no Python {combination.python} on this machine")
         return True
-    folder = ENVIRONMENTS / combination.name
+    releases = (f"celery~={combination.celery}.0", f"sqlalchemy~={combination.sqlalchemy}.0")
+    return _passes(combination.name, python, releases, TESTS)
+
+
+def _passes(name: str, python: str, packages: Sequence[str], tests: Sequence[str]) -> bool:
+    """True if the tests pass in an environment with these packages."""
+    folder = ENVIRONMENTS / name
     target = [str(UV), "pip", "install", "-q", "--python", str(folder / "bin" / "python")]
-    wanted = [f"celery~={combination.celery}.0", f"sqlalchemy~={combination.sqlalchemy}.0"]
     steps = (
         [str(UV), "venv", "-q", "--allow-existing", "--python", python, str(folder)],
-        [*target, "-e", f"{ROOT}[celery]", *wanted, *TOOLS],
-        [str(folder / "bin" / "python"), "-m", "pytest", "-q", "-p", "no:cacheprovider", *TESTS],
+        [*target, "-e", f"{ROOT}[celery]", *packages, *TOOLS],
+        [str(folder / "bin" / "python"), "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests],
     )
     for step in steps:
         done = subprocess.run(step, cwd=ROOT, capture_output=True, text=True, check=False)
         if done.returncode:
-            print(f"matrix: {combination.name}: FAILED\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
+            print(f"matrix: {name}: FAILED\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
             return False
-    print(f"matrix: {combination.name}: {done.stdout.strip().splitlines()[-1]}", flush=True)
+    print(f"matrix: {name}: {done.stdout.strip().splitlines()[-1]}", flush=True)
     return True
 
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.metadata import requires
 from typing import Any
 
 import anthropic
@@ -19,6 +20,15 @@ from holdfast.testing.meter import Meter
 KEY = "sk-secret-key-of-the-application"
 
 
+def flavour(package: str) -> Any:
+    """What the clients of the installed release stand on: httpx2, or httpx as older ones do."""
+    needs = [each for each in requires(package) or () if "extra" not in each]
+    return httpx2 if any(each.startswith("httpx2") for each in needs) else httpx
+
+
+OF_OPENAI, OF_ANTHROPIC, OF_MISTRAL = (flavour(name) for name in ("openai", "anthropic", "mistralai"))
+
+
 @dataclass(frozen=True)
 class Sdk:
     """One library, synchronous or not, whole or streamed; `ask(guard, meter, prompt)` answers the text."""
@@ -32,23 +42,23 @@ def _messages(prompt: str) -> list[Any]:
     return [{"role": "user", "content": prompt}]
 
 
-def openai_client(guard: Guard, meter: Meter, module: Any = httpx2, **options: Any) -> openai.OpenAI:
+def openai_client(guard: Guard, meter: Meter, module: Any = OF_OPENAI, **options: Any) -> openai.OpenAI:
     http = module.Client(transport=guard.transport(module, **_transport(options)))
     return openai.OpenAI(base_url=meter.base_url, api_key=KEY, http_client=http, **options)
 
 
-def openai_async(guard: Guard, meter: Meter, module: Any = httpx2, **options: Any) -> openai.AsyncOpenAI:
+def openai_async(guard: Guard, meter: Meter, module: Any = OF_OPENAI, **options: Any) -> openai.AsyncOpenAI:
     http = module.AsyncClient(transport=guard.transport(module, **_transport(options)))
     return openai.AsyncOpenAI(base_url=meter.base_url, api_key=KEY, http_client=http, **options)
 
 
 def anthropic_client(guard: Guard, meter: Meter, **options: Any) -> anthropic.Anthropic:
-    http = httpx2.Client(transport=guard.transport(httpx2, **_transport(options)))
+    http = OF_ANTHROPIC.Client(transport=guard.transport(OF_ANTHROPIC, **_transport(options)))
     return anthropic.Anthropic(base_url=meter.url, api_key=KEY, http_client=http, **options)
 
 
 def anthropic_async(guard: Guard, meter: Meter, **options: Any) -> anthropic.AsyncAnthropic:
-    http = httpx2.AsyncClient(transport=guard.transport(httpx2, **_transport(options)))
+    http = OF_ANTHROPIC.AsyncClient(transport=guard.transport(OF_ANTHROPIC, **_transport(options)))
     return anthropic.AsyncAnthropic(base_url=meter.url, api_key=KEY, http_client=http, **options)
 
 
@@ -151,7 +161,7 @@ def _anthropic_async_stream(guard: Guard, meter: Meter, prompt: str, **options: 
 
 
 def _mistral(guard: Guard, meter: Meter, prompt: str) -> str:
-    with httpx2.Client(transport=guard.transport(httpx2)) as http:
+    with OF_MISTRAL.Client(transport=guard.transport(OF_MISTRAL)) as http:
         client = Mistral(api_key=KEY, server_url=meter.url, client=http)
         answer = client.chat.complete(model="mistral-small", messages=_messages(prompt))
     return str(answer.choices[0].message.content)
@@ -159,7 +169,7 @@ def _mistral(guard: Guard, meter: Meter, prompt: str) -> str:
 
 def _mistral_async(guard: Guard, meter: Meter, prompt: str) -> str:
     async def ask() -> str:
-        async with httpx2.AsyncClient(transport=guard.transport(httpx2)) as http:
+        async with OF_MISTRAL.AsyncClient(transport=guard.transport(OF_MISTRAL)) as http:
             client = Mistral(api_key=KEY, server_url=meter.url, async_client=http)
             answer = await client.chat.complete_async(model="mistral-small", messages=_messages(prompt))
         return str(answer.choices[0].message.content)

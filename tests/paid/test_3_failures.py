@@ -4,6 +4,7 @@ import asyncio
 import threading
 
 import anthropic
+import httpx
 import httpx2
 import openai
 import pytest
@@ -145,7 +146,7 @@ def test_a_stream_that_breaks_off_is_not_replayed(application, meter, sdk):
     """Its order is in doubt; who asks again gets a whole answer."""
     meter.plan(script=[{"do": "answer", "cut_after": 3}])
     with application.guard.scope("s"):
-        with pytest.raises((httpx2.HTTPError, openai.APIError, anthropic.APIError)):
+        with pytest.raises((httpx2.HTTPError, httpx.HTTPError, openai.APIError, anthropic.APIError)):
             sdk.ask(application.guard, meter, "a cat on a mat")
         assert application.orders() == [("in_doubt", 1)]
         assert sdk.ask(application.guard, meter, "a cat on a mat").endswith("to: a cat on a mat")
