@@ -6,6 +6,8 @@ import os
 import pytest
 
 from holdfast.chaos.worker_processes import WorkerProcess
+from holdfast.providers import local_llm
+from holdfast.search import citations
 from tests.api.install import ApiInstall
 from tests.commands import caller
 from tests.jobs.install import ask, job, results
@@ -133,3 +135,12 @@ def test_the_commands_from_a_folder_to_its_answers(holdfast, worker, tmp_path):
     assert holdfast("jobs", "show", "nothing")[0] == 5
     assert holdfast("jobs", "--state", "nothing")[0] == 2
     assert holdfast("jobs", "extract", tmp_path / "papers/tower.txt")[0] == 2
+
+
+def test_each_quotation_of_the_stand_in_keeps_its_own_citation():
+    """Also one without a full stop, like a line of a table or of a letter's head."""
+    sources = [[1, "To: the harbour master of Port Wren"], [2, "The harbour master sleeps on Sundays."]]
+    hint = {"do": "answer", "question": "When does the harbour master sleep?", "sources": sources}
+    said = local_llm.answer([{"role": "user", "content": "x"}], [], hint)["content"]
+    checked = citations.check(said, [text for _, text in sources])
+    assert {(one.cites, one.support) for one in checked.sentences} == {((1,), "quoted"), ((2,), "quoted")}

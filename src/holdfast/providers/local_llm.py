@@ -26,6 +26,7 @@ NAME = "local-extractive"
 MODEL = "extractive-1"
 HINT = "stand_in"
 ENDPOINT = "chat/completions"
+STOPS = (".", "!", "?", "\u2026", "\u3002", "\uff01", "\uff1f")
 SENTENCES = 3
 LOCAL = free(NAME, max_inputs=1)
 
@@ -122,7 +123,9 @@ def _quoted(hint: Mapping[str, Any]) -> str:
         if isinstance(each, list) and len(each) == 2 and type(each[0]) is int and isinstance(each[1], str)
     ]
     quotations = extractive.quotations(str(hint.get("question") or ""), sources, SENTENCES)
-    said = (f"“{sentence}” [{number}]" for sentence, number in quotations)
+    # A line without a full stop has one after the quotation: each keeps its own citation.
+    stops = ((sentence, "" if sentence.endswith(STOPS) else ".", number) for sentence, number in quotations)
+    said = (f"“{sentence}”{stop} [{number}]" for sentence, stop, number in stops)
     return " ".join(said) or "The sources have no sentence that could be quoted."
 
 
