@@ -71,15 +71,15 @@ def test_llamaindex_pays_once(on_sqlite, meter, clients):
 
 
 class Google:
-    """A server of `generateContent`, which counts what it is asked."""
+    """A server of `generateContent`, which records its requests."""
 
     def __init__(self):
-        self.asked = asked = []
+        self.requests = requests = []
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self):
-                asked.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
-                text = f"answer {len(asked)}"
+                requests.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
+                text = f"answer {len(requests)}"
                 answer = {
                     "candidates": [
                         {"content": {"role": "model", "parts": [{"text": text}]}, "finishReason": "STOP"}
@@ -115,23 +115,23 @@ def test_google_pays_once(on_sqlite, clients):
     google = Google()
     options = {"base_url": google.url, "httpx_client": http, "httpx_async_client": http_async}
 
-    def asked(key):
+    def answers(key):
         models = genai.Client(api_key=key, http_options=genai.types.HttpOptions(**options)).models
         whole = models.generate_content(model="gemini-2.5-flash", contents="a cat").text
         return whole, "".join(
             piece.text for piece in models.generate_content_stream(model="gemini-2.5-flash", contents="a dog")
         )
 
-    async def asked_async(key):
+    async def answer_async(key):
         client = genai.Client(api_key=key, http_options=genai.types.HttpOptions(**options))
         answer = await client.aio.models.generate_content(model="gemini-2.5-flash", contents="a bird")
         return answer.text
 
     with on_sqlite.guard.scope("calls"):
-        assert asked("one") == asked("two") == ("answer 1", "answer 2")
-        assert asyncio.run(asked_async("one")) == asyncio.run(asked_async("two")) == "answer 3"
+        assert answers("one") == answers("two") == ("answer 1", "answer 2")
+        assert asyncio.run(answer_async("one")) == asyncio.run(answer_async("two")) == "answer 3"
     google.close()
-    assert len(google.asked) == 3
+    assert len(google.requests) == 3
     bill = on_sqlite.bill()
     assert (bill.orders, bill.unpriced_calls) == (3, 0)
     assert bill.paid == 3 * (100 * 300 + 10 * 2500)
