@@ -21,6 +21,8 @@ from holdfast.store.base.schema import (
     findings,
     flows,
     follow_ups,
+    gateway_notes,
+    gateway_usage,
     heads,
     installation,
     job_results,
@@ -29,6 +31,7 @@ from holdfast.store.base.schema import (
     orders,
     page_texts,
     provider_troubles,
+    relays,
     rounds,
     runs,
     source_items,
@@ -112,6 +115,19 @@ NODE_SOURCE = PLACE | {"node": "k", "tenant": "default", "document": "d", "versi
 STATE = PLACE | {"name": "pivot", "level": 1}
 CALL = {"tenant": "default", "key": "k", "state": "intent", "model": "m", "estimate": 1}
 
+RELAY = {
+    "id": "r1", "name": "r", "address": "a", "version": "1", "state": "up", "lease_until": 1.0,
+    "lock_path": "p", "lock_device": "d", "lock_inode": "i", "started_at": 1.0,
+}  # fmt: skip
+USAGE = {
+    "tenant": "default", "hour": 1, "gateway": "g", "key_id": "k", "scope": "", "provider": "p",
+    "endpoint": "e", "model": "m", "requests": 1, "reused": 0, "waited": 0, "errors": 0, "reused_calls": 0,
+    "saved": 0, "millis": 1,
+}  # fmt: skip
+NOTE = {
+    "id": "n1", "tenant": "default", "at": 1.0, "kind": "slow", "key_id": "k", "scope": "", "endpoint": "e",
+    "model": "m", "status": 200, "code": "", "millis": 1,
+}  # fmt: skip
 TROUBLE = {"provider": "p", "endpoint": "e", "reason": "no", "tries": 1, "since": 0.0, "last_at": 0.0}
 BAD = {
     "holdfast_g1_one_head_per_kind_and_subject": lambda world: copied(world, heads),
@@ -135,6 +151,12 @@ BAD = {
     ),
     "holdfast_g5_one_order_per_idempotency_key": lambda world: copied(world, orders, id="o2"),
     "holdfast_order_state_is_known": lambda _: update(orders).values(state="paid"),
+    "holdfast_relay_state_is_known": lambda _: insert(relays).values({**RELAY, "state": "lost"}),
+    "holdfast_g5_a_gone_relay_says_how_it_is_known": lambda _: insert(relays).values(
+        {**RELAY, "state": "gone"}
+    ),
+    "holdfast_one_usage_per_hour": lambda _: insert(gateway_usage).values([USAGE, USAGE]),
+    "holdfast_gateway_note_kind_is_known": lambda _: insert(gateway_notes).values({**NOTE, "kind": "odd"}),
     "holdfast_g5_one_charge_per_send": lambda _: insert(charges).values([CHARGE, CHARGE]),
     "holdfast_charge_sort_is_known": lambda _: insert(charges).values({**CHARGE, "sort": "free"}),
     "holdfast_g5_reservations_are_never_negative": lambda _: update(budgets).values(reserved=-1),

@@ -216,6 +216,8 @@ class Executor:
 
     def _finish(self, work: Work, kind: Kind, finish: Finish, *, goes_on: bool) -> Done:
         claim, hook = work.claim, kind.publish
+        if work.has_ended:
+            return Done(claim, Ending.PUBLISHED)
 
         def publish(tx: Tx) -> Callable[[Tx], None] | None:
             return hook(tx, claim) if hook is not None else None

@@ -55,6 +55,8 @@ class Work:
         self.overran = False
         # Its last transition is under way: a renewal refused from now on was overtaken by that.
         self.is_ending = False
+        # The body has ended the run in a transaction of its own: there is nothing left to record.
+        self.has_ended = False
         self.is_given_up = False
         self._waits = False
         self.may_copy = True

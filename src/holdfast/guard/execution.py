@@ -82,6 +82,7 @@ class Execution:
         end = messages.end_of(work.db, work.claim.run_id)
         self.has_finished = end is not None and end.status is Status.SUCCESS
         if self.has_finished:
+            work.has_ended = True
             (self.value,), self.error, self.next_message = self._finishing, None, None
         return self.has_finished
 

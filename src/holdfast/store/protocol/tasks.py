@@ -74,7 +74,7 @@ def hold(tx: Tx, claim: Claim, *, change: bool) -> LockedTask | Fenced | Landed:
     """The locked head and task if `claim` may write; otherwise why not.
 
     `change` locks the head for change (finish, fail); other fenced writes share it and never upgrade. Landed
-    means that this claim already finished: its response was lost, or somebody else's transaction did it.
+    means that this claim already finished and its response was lost.
     """
     lock = rows.HEAD_FOR_CHANGE if change else rows.HEAD_FOR_SHARE
     head_row = tx.one(lock, {"head_id": claim.head_id})
@@ -83,8 +83,7 @@ def hold(tx: Tx, claim: Claim, *, change: bool) -> LockedTask | Fenced | Landed:
         return Fenced("gone")
     head, task = rows.head(head_row), rows.task(row)
     run_status = Status(row.run_status)
-    ends = {TaskState.DONE, TaskState.FAILED} if tx.again else {TaskState.DONE}
-    if task.state in ends and task.token == claim.token:
+    if tx.again and task.state in {TaskState.DONE, TaskState.FAILED} and task.token == claim.token:
         return Landed(published=run_status is Status.SUCCESS, goes_on=row.run_phase > task.phase)
     verdict = decide.fence(claim, head, run_status, task)
     if isinstance(verdict, Fenced):
@@ -483,7 +482,7 @@ def fail(
         if isinstance(held, Fenced):
             return _fenced(tx, Verb.FAIL, claim, held)
         if isinstance(held, Landed):
-            return Fenced("run_success") if held.published else _landed_before(tx, claim, Status.FAILED)
+            return _landed_before(tx, claim, Status.FAILED)
         values = {"b_reused_calls": spent.reused_calls, "b_saved": spent.saved}
         tx.execute(FAILED_HAVING_REUSED, {"b_task": claim.task_id, **values})
         run_logs.say(tx, claim.run_id, said)
