@@ -5,9 +5,9 @@ PY := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
 RUN_STAMP := $(VENV)/.installed-run
 SERVICES := $(PY) -m scripts.services
-# More than half of the time a test waits for a process, so five of them keep two cores busy.
+# More than half of the time a test waits for a process, so four of them keep two cores busy.
 # The order of the files is that of tests/order.py.
-PYTEST := $(PY) -m pytest -n 5 --dist loadfile --no-loadscope-reorder
+PYTEST := $(PY) -m pytest -n 4 --dist loadfile --no-loadscope-reorder
 
 # Runs the tests after it, and explains every statement that the product sent; folders that reach nearly all.
 # Part of every whole `make test`; with ARGS, which run some tests, nothing is recorded.
