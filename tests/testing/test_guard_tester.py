@@ -91,7 +91,7 @@ def test_afterwards_the_guard_is_as_before(guard_tester):
     assert app.conf.task_always_eager
     tester.close()
     assert not app.conf.task_always_eager
-    assert guard._address() == "sqlite:///own.db"
+    assert guard.address() == "sqlite:///own.db"
 
 
 def test_the_plugin_imports_nothing_for_suites_that_do_not_use_it(tmp_path):
